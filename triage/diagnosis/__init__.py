@@ -1,0 +1,1 @@
+"""Pure functions: Situation to Evidence to Diagnosis. Imports domain alone."""

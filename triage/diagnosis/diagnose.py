@@ -1,0 +1,145 @@
+"""The decision procedure: gates, hypotheses, order. Same situation, same diagnosis, byte for byte."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from triage.diagnosis.calm import healthy, insufficient, take_stock
+from triage.diagnosis.decode import judge_decode
+from triage.diagnosis.fleet import judge_balance
+from triage.diagnosis.hypothesis import Hypothesis
+from triage.diagnosis.liveness import (
+    is_current_engine_log,
+    judge_dead,
+    judge_stale_exporters,
+    judge_standstill,
+)
+from triage.diagnosis.monitoring import judge_missing, judge_renamed
+from triage.diagnosis.prefill import judge_prefill
+from triage.diagnosis.rank import merge_replicas, order, separate_rivals
+from triage.diagnosis.reasoning import judge_reasoning
+from triage.diagnosis.ruled_out import rule_out
+from triage.diagnosis.view import ReplicaView
+from triage.diagnosis.waits import judge_waits
+from triage.domain.logs import LogReading
+from triage.domain.situation import Situation
+from triage.domain.verdict import Confidence, Diagnosis, Kind
+
+# Kinds that explain a slow first token or token on the same replica: while one of them holds, the others'
+# symptoms are its consequence.
+_STANDSTILL = frozenset({Kind.ENGINE_DEAD, Kind.ENGINE_STALLED, Kind.METRICS_FROZEN})
+
+
+def diagnose(situation: Situation) -> Diagnosis:
+    """Judge a situation. Verdicts: worst and surest first, never empty."""
+    views = _views(situation)
+    hypotheses = _hypotheses(situation, views)
+    replicas_of = Counter(view.model for view in views if not view.is_frontend)
+    ranked = order(separate_rivals(merge_replicas(hypotheses, dict(replicas_of))))
+    findings = take_stock(situation, views)
+    verdicts = [hypothesis.verdict() for hypothesis in ranked]
+    sure = bool(ranked) and ranked[0].confidence() is not Confidence.POSSIBLE
+    if not sure:
+        fine = healthy(situation, findings)
+        # Clients leave and nothing surer is known: the cause may lie in front of the engine.
+        unexplained = not ranked or (bool(findings.outside) and _gateway_unread(situation))
+        if fine is not None:
+            verdicts.insert(0, fine)
+        elif unexplained or not findings.broken:
+            verdicts.insert(0, insufficient(situation, findings, views))
+    said = {verdict.kind for verdict in verdicts}
+    return Diagnosis(
+        at=situation.at,
+        window_s=situation.window_s,
+        verdicts=tuple(verdicts),
+        ruled_out=tuple(out for out in rule_out(views, situation.limits) if out.kind not in said),
+        not_seen=situation.not_seen,
+    )
+
+
+def _views(situation: Situation) -> list[ReplicaView]:
+    """One view per replica, with the logs that are its own."""
+    logs = [log for log in situation.logs if is_current_engine_log(log)]
+    workers = [replica for replica in situation.replicas]
+    engines = {replica.target.name for replica in workers}
+    views = []
+    for replica in workers:
+        own = [log for log in logs if log.target == replica.target.name]
+        if not own and replica.window.last.role.value != "frontend":
+            # A log that names no replica can only be told apart when there is one engine.
+            unnamed = [log for log in logs if log.target not in engines]
+            engine_count = sum(r.window.last.role.value != "frontend" for r in workers)
+            own = unnamed if engine_count == 1 else _by_engine_name(unnamed, replica.target.name)
+        views.append(ReplicaView(replica, own))
+    return views
+
+
+def _by_engine_name(logs: Sequence[LogReading], name: str) -> list[LogReading]:
+    return [log for log in logs if log.target == "default" and name == "default"]
+
+
+def _hypotheses(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypothesis]:
+    found = judge_dead(situation, views)
+    workers = [view for view in views if not view.is_frontend]
+    alone = len(workers) == 1
+    unread = _gateway_unread(situation)
+    still: set[str] = {h.scope.replica or "default" for h in found if h.confidence() is not Confidence.POSSIBLE}
+    by_model: dict[str, list[ReplicaView]] = defaultdict(list)
+    for view in workers:
+        by_model[view.model].append(view)
+    for view in workers:
+        if view.name in still:
+            continue
+        standing = judge_standstill(view, situation, alone)
+        found += standing
+        if standing:
+            still.add(view.name)
+    for model, group in by_model.items():
+        moving = [view for view in group if view.name not in still]
+        uneven = judge_balance(moving, situation.probes)
+        found += uneven
+        bound_elsewhere = {h.scope.replica for h in uneven}
+        for view in moving:
+            if view.idle and not situation.logs:
+                continue
+            timed = _timed(view, group, situation, unread)
+            if uneven and (view.name in bound_elsewhere or None in bound_elsewhere):
+                # The queue of a hot replica or rank is the imbalance itself (naming rule 4a).
+                timed = [h for h in timed if h.kind not in (Kind.QUEUEING, Kind.KV_PRESSURE)]
+            found += timed
+        streams = [s for s in situation.streams if not s.model or s.model == model or len(by_model) == 1]
+        hidden = judge_reasoning(streams, moving, situation.limits)
+        if hidden is not None:
+            found.append(hidden)
+    if not by_model and situation.streams:
+        hidden = judge_reasoning(situation.streams, [], situation.limits)
+        if hidden is not None:
+            found.append(hidden)
+    found += judge_stale_exporters(situation.gpus, workers)
+    found += judge_missing(situation)
+    renamed = judge_renamed(situation)
+    return [*found, renamed] if renamed is not None else found
+
+
+def _timed(
+    view: ReplicaView, group: Sequence[ReplicaView], situation: Situation, gateway_unread: bool
+) -> list[Hypothesis]:
+    """Hypotheses about where the time of one replica's requests goes, after the naming rules of 4a."""
+    waits = judge_waits(view, situation.limits, gateway_unread)
+    prefill = judge_prefill(view, situation.limits)
+    decode = judge_decode(view, group, situation.limits, situation.containers, situation.gpus)
+    if prefill is not None and prefill.confidence() is not None:
+        waits = [h for h in waits if h.kind is not Kind.QUEUEING or _waits_longer(h, prefill)]
+        return [*waits, prefill, *([decode] if decode else [])]
+    return [*waits, *([decode] if decode else [])]
+
+
+def _waits_longer(queueing: Hypothesis, prefill: Hypothesis) -> bool:
+    """A queue in front of a saturated prefill is named after prefill when that is the larger share."""
+    if queueing.share is None or prefill.share is None or queueing.share.of != prefill.share.of:
+        return False
+    return queueing.share.value > prefill.share.value
+
+
+def _gateway_unread(situation: Situation) -> bool:
+    """A gateway's log is there and was not judged: retries or clients that leave may be the load."""
+    return any(seen.expected and Kind.RETRY_STORM.value in seen.costs for seen in situation.not_seen)

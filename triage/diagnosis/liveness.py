@@ -1,0 +1,384 @@
+"""Dead, stalled, frozen: judged first, from gauges, counters, logs and probes, whatever the sample sizes."""
+
+from collections.abc import Sequence
+
+from triage.diagnosis.devices import gpu_evidence, stands_still
+from triage.diagnosis.hypothesis import Hypothesis
+from triage.diagnosis.text import count, seconds
+from triage.diagnosis.thresholds import STALL_SECONDS
+from triage.diagnosis.view import ReplicaView
+from triage.domain.absence import known, value_or
+from triage.domain.logs import LogKind, LogMark, LogReading
+from triage.domain.quantity import Quantity
+from triage.domain.situation import GpuWindow, Situation, TargetStatus
+from triage.domain.stream import Completeness, ProbeReading, StreamReading
+from triage.domain.target import FailureReason, TargetState
+from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind, Scope
+
+# Words by which an API server says that its engine is gone; taken from real answers (vLLM, SGLang, Dynamo).
+_GONE_WORDS = (
+    "enginecore encountered",
+    "enginedead",
+    "engine core",
+    "engine is dead",
+    "engine process",
+    "background loop",
+    "no instances",
+    "scheduler died",
+    "illegal memory access",
+    "device-side assert",
+    "cuda error",
+)
+_GATEWAY_NAMES = ("gateway", "edge", "ingress", "proxy", "router", "load", "client")
+
+
+# ---- dead
+
+
+def judge_dead(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypothesis]:
+    """One hypothesis for each engine whose process, worker or device context is proven gone."""
+    found = []
+    names = [view.name for view in views if not view.is_frontend] or ["default"]
+    for name in names:
+        own = [view for view in views if view.name == name]
+        view = own[0] if own else None
+        alone = len(names) == 1
+        logs = view.logs if view is not None else [log for log in situation.logs if is_current_engine_log(log)]
+        evidence = _fatal_lines(logs) + _api_says_gone(situation.probes, name, alone)
+        evidence += _broken_streams(situation.streams) if alone else []
+        evidence += _gone_listener(situation.targets, name)
+        if not any(item.strength >= 3 for item in evidence):
+            continue
+        if view is not None and view.moved:
+            evidence.append(
+                view.evidence(
+                    "tokens-move",
+                    "its counters moved in this window",
+                    quantity=Quantity.GENERATION_TOKENS,
+                    strength=3,
+                    direction=Direction.AGAINST,
+                )
+            )
+        elif view is not None and view.busy and view.moved is False:
+            evidence.append(
+                view.evidence(
+                    "gauges-frozen",
+                    f"{count(view.running.last if view.running else 0)} requests run for ever and no counter moves",
+                    quantity=Quantity.RUNNING,
+                    strength=2,
+                )
+            )
+        found.append(
+            Hypothesis(
+                kind=Kind.ENGINE_DEAD,
+                detail=_how_dead(evidence),
+                scope=Scope(model=view.model or None if view else None, replica=None if name == "default" else name),
+                summary=f"the engine behind the API is gone: {evidence[0].text}",
+                evidence=tuple(evidence),
+                next_test="send one request straight to the replica: it must fail at once, not time out",
+                confounders=("/metrics and /v1/models may go on answering 200 with the last values",),
+            )
+        )
+    return found
+
+
+def is_current_engine_log(log: LogReading) -> bool:
+    """The running container's log, not the previous one's and not an init container's."""
+    return log.kind is LogKind.ENGINE and not log.source.startswith(("previous", "init"))
+
+
+def _fatal_lines(logs: Sequence[LogReading]) -> list[Evidence]:
+    found = []
+    for log in logs:
+        fatal = log.last(LogMark.FATAL)
+        # A fatal line before the last sign of work is an earlier life of the process.
+        if fatal is None or (log.last_progress_line or 0) > fatal.line:
+            continue
+        found.append(
+            Evidence(
+                id="engine.log.fatal",
+                direction=Direction.FOR,
+                strength=3,
+                family=Family.ENGINE,
+                text=f"the log says: {fatal.text}",
+                value=float(log.counts.get(LogMark.FATAL, 1)),
+                unit="lines",
+                n=log.lines,
+                source=f"{log.source} line {fatal.line}",
+            )
+        )
+    return found
+
+
+def _api_says_gone(probes: Sequence[ProbeReading], name: str, alone: bool) -> list[Evidence]:
+    """5xx answers that name the engine; a bare 503 of a health route supports, it does not prove."""
+    found = []
+    for probe in probes:
+        if probe.status is None or probe.status < 500 or not (alone or probe.target == name):
+            continue
+        said = f"{probe.body} {probe.error}".lower()
+        names_engine = any(word in said for word in _GONE_WORDS)
+        if names_engine and probe.generates:
+            found.append(_probe(probe, "gone", f"{probe.target}: {probe.status}: {probe.body or probe.error}", 3))
+        elif probe.path.endswith("/health") and probe.status == 503:
+            found.append(_probe(probe, "health", f"{probe.target}: {probe.path} answers 503", 1))
+    return _distinct(found)
+
+
+def _broken_streams(streams: Sequence[StreamReading]) -> list[Evidence]:
+    found = []
+    for stream in streams:
+        said = (stream.error or "").lower()
+        if stream.completeness is Completeness.ERROR and any(word in said for word in _GONE_WORDS):
+            found.append(
+                Evidence(
+                    id="probe.stream-error",
+                    direction=Direction.FOR,
+                    strength=2,
+                    family=Family.PROBE,
+                    text=f"a stream under HTTP 200 ended with an error event: {stream.error}",
+                    source=stream.source,
+                )
+            )
+    return found
+
+
+def _gone_listener(targets: Sequence[TargetStatus], name: str) -> list[Evidence]:
+    """It answered before and now nothing listens on its port."""
+    for status in targets:
+        refused = status.failure is not None and status.failure.reason is FailureReason.REFUSED
+        if status.target.name == name and refused and status.answered_at is not None:
+            return [
+                Evidence(
+                    id="engine.refused",
+                    direction=Direction.FOR,
+                    strength=3,
+                    family=Family.ENGINE,
+                    text="it answered before; now nothing listens on its port",
+                    source=status.target.url or name,
+                    age_s=status.age_s,
+                )
+            ]
+    return []
+
+
+def _how_dead(evidence: Sequence[Evidence]) -> str:
+    said = " ".join(item.text for item in evidence).lower()
+    if any(word in said for word in ("cuda", "illegal memory", "device-side", "xid", "nccl")):
+        return "device-lost"
+    if any(item.id == "engine.refused" for item in evidence):
+        return "process-gone"
+    return "worker-died"
+
+
+# ---- stalled or frozen
+
+
+def judge_standstill(view: ReplicaView, situation: Situation, alone: bool) -> list[Hypothesis]:
+    """Work was accepted and nothing moved: a stall, or gauges that nobody writes any more."""
+    answered = [p for p in situation.probes if p.generates and p.got_token and _reaches(p, view, alone)]
+    hung = [p for p in situation.probes if _hung(p) and _reaches(p, view, alone)]
+    asleep = view.track(Quantity.AWAKE)
+    if asleep is not None and asleep.last == 0:
+        return [_asleep(view)]
+    still = view.busy and view.moved is False
+    unknown = view.moved is None and view.comparable and view.busy
+    if not still and not (unknown and hung):
+        return []
+    if still and answered:
+        return [_frozen(view, answered)]
+    return [_stalled(view, situation, hung, still)]
+
+
+def _stalled(view: ReplicaView, situation: Situation, hung: Sequence[ProbeReading], still: bool) -> Hypothesis:
+    running, waiting = view.running, view.waiting
+    inside = (running.last if running else 0) + (waiting.last if waiting else 0)
+    span = view.window.seconds
+    evidence = []
+    if still:
+        evidence.append(
+            view.evidence(
+                "no-progress",
+                f"{count(inside)} requests are inside and no token, step or finish in {seconds(span)}",
+                quantity=_progress_quantity(view),
+                strength=3,
+                value=0.0,
+                unit="tokens",
+                n=view.window.readings,
+            )
+        )
+    elif running is not None:
+        evidence.append(
+            view.evidence(
+                "running",
+                f"{count(running.last)} requests run",
+                quantity=Quantity.RUNNING,
+                strength=1,
+                value=running.last,
+                unit="requests",
+            )
+        )
+    evidence += [
+        _probe(probe, "no-token", f"{probe.target}: accepted, no token in {seconds(probe.total_s or 0)}", 3)
+        for probe in hung[:1]
+    ]
+    grew = waiting is not None and waiting.last > waiting.first
+    if grew and waiting is not None:
+        evidence.append(
+            view.evidence(
+                "queue-grows",
+                f"the queue grew from {count(waiting.first)} to {count(waiting.last)}",
+                quantity=Quantity.WAITING,
+                value=waiting.last,
+                unit="requests",
+            )
+        )
+    warned = [event for log in view.logs if (event := log.last(LogMark.STALL_WARNING)) is not None]
+    if warned:
+        evidence.append(
+            Evidence(
+                id="engine.log.stall-warning",
+                direction=Direction.FOR,
+                strength=2,
+                family=Family.ENGINE,
+                text=f"the log says: {warned[0].text}",
+                source=f"{view.logs[0].source} line {warned[0].line}",
+            )
+        )
+    hot = [gpu for gpu in situation.gpus if gpu.last.fields.get("DEV_GPU_UTIL", 0) >= 90] if still else []
+    evidence += [gpu_evidence(gpu, "busy", "its kernel is still resident", strength=1) for gpu in hot[:1]]
+    # Gauges that nobody rewrites after all clients left look the same; then no probe hangs, nothing new
+    # arrives, and the device idles (cases.md, recurring traps).
+    sure = bool(hung) or grew or bool(warned) or bool(hot)
+    short = span < STALL_SECONDS
+    return Hypothesis(
+        kind=Kind.ENGINE_STALLED,
+        detail="no-steps" if still else "no-token",
+        scope=Scope(model=view.model or None, replica=view.name),
+        summary=f"{count(inside)} requests are inside and nothing has moved for {seconds(span)}",
+        evidence=tuple(evidence),
+        next_test="send one short request to the replica and wait 20 s for its first token",
+        tested=bool(hung),
+        ceiling=Confidence.POSSIBLE if short or not sure else Confidence.CONFIRMED,
+        capped=(
+            f"the window is shorter than {seconds(STALL_SECONDS)}"
+            if short
+            else ""
+            if sure
+            else "gauges that stopped being written look the same: a probe separates them"
+        ),
+        confounders=("health routes answer 200 during a stall", "phase histograms look perfect during a stall"),
+    )
+
+
+def _frozen(view: ReplicaView, answered: Sequence[ProbeReading]) -> Hypothesis:
+    running = view.running
+    evidence = (
+        _probe(answered[0], "answered", f"{answered[0].target}: a request was answered with tokens", 3),
+        view.evidence(
+            "still",
+            f"every counter stands still with {count(running.last if running else 0)} requests running",
+            quantity=_progress_quantity(view),
+            value=0.0,
+        ),
+    )
+    return Hypothesis(
+        kind=Kind.METRICS_FROZEN,
+        detail="stale-gauges",
+        scope=Scope(model=view.model or None, replica=view.name),
+        summary="the engine answers while its metrics stand still: the page shows the past",
+        evidence=evidence,
+        next_test="scrape again right after one answered request: the counters must have moved",
+    )
+
+
+def _asleep(view: ReplicaView) -> Hypothesis:
+    return Hypothesis(
+        kind=Kind.ENGINE_STALLED,
+        detail="asleep",
+        scope=Scope(model=view.model or None, replica=view.name),
+        summary="the engine was put to sleep and serves nothing until it is woken",
+        evidence=(
+            view.evidence("asleep", "it says that it is not awake", quantity=Quantity.AWAKE, strength=3, value=0.0),
+        ),
+        next_test="ask who uses the sleep mode before waking it",
+    )
+
+
+def judge_stale_exporters(gpus: Sequence[GpuWindow], views: Sequence[ReplicaView]) -> list[Hypothesis]:
+    """A GPU exporter that repeats its last values while engines make tokens."""
+    frozen = [gpu for gpu in gpus if stands_still(gpu)]
+    working = [view for view in views if known(view.generated) and view.generated > 0]
+    if not frozen or not working:
+        return []
+    tokens = sum(value_or(view.generated, 0.0) for view in working)
+    return [
+        Hypothesis(
+            kind=Kind.METRICS_FROZEN,
+            detail="stale-exporter",
+            scope=Scope(node=frozen[0].last.node or None),
+            summary="the GPU exporter repeats old values: its energy counter stands still while engines make tokens",
+            evidence=(
+                gpu_evidence(frozen[0], "same", "two scrapes are equal down to the energy counter", strength=3),
+                working[0].evidence(
+                    "tokens",
+                    f"{count(tokens)} tokens were generated meanwhile",
+                    quantity=Quantity.GENERATION_TOKENS,
+                    value=tokens,
+                    unit="tokens",
+                ),
+            ),
+            next_test="restart nothing yet: read the exporter's log for collection errors",
+        )
+    ]
+
+
+def dark_targets(targets: Sequence[TargetStatus]) -> list[TargetStatus]:
+    """Targets that do not answer at all; whether they are dead or unreachable needs another witness."""
+    return [status for status in targets if status.state in (TargetState.DARK, TargetState.NEVER)]
+
+
+# ---- helpers
+
+
+def _progress_quantity(view: ReplicaView) -> Quantity:
+    exported = view.window.last
+    for quantity in (Quantity.ENGINE_STEPS, Quantity.GENERATION_TOKENS_LIVE, Quantity.GENERATION_TOKENS):
+        if quantity in exported.values:
+            return quantity
+    return Quantity.RUNNING
+
+
+def _hung(probe: ProbeReading) -> bool:
+    """A request for tokens that was taken and gave none: an answer without a token after its time was up."""
+    taken = probe.status is None or probe.status == 200
+    return probe.generates and taken and not probe.got_token and (probe.total_s or 0) >= 5
+
+
+def _reaches(probe: ProbeReading, view: ReplicaView, alone: bool) -> bool:
+    """Whether the probe speaks of this replica: sent to it, or nothing else could have answered."""
+    if probe.target == view.name:
+        return True
+    return alone and not any(word in probe.target.lower() for word in _GATEWAY_NAMES)
+
+
+def _probe(probe: ProbeReading, name: str, text: str, strength: int) -> Evidence:
+    return Evidence(
+        id=f"probe.{name}",
+        direction=Direction.FOR,
+        strength=strength,
+        family=Family.PROBE,
+        text=text,
+        value=probe.total_s,
+        unit="s",
+        n=1,
+        source=f"{probe.source} {probe.method} {probe.path}",
+    )
+
+
+def _distinct(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """The first of each kind: ten equal answers are one fact."""
+    kept: dict[str, Evidence] = {}
+    for item in evidence:
+        kept.setdefault(item.id, item)
+    return list(kept.values())

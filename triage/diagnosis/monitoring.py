@@ -1,0 +1,214 @@
+"""The watcher watched: metrics that are missing, and names that dashboards still use after a rename."""
+
+from collections.abc import Sequence
+
+from triage.diagnosis.hypothesis import Hypothesis
+from triage.domain.logs import LogKind, LogMark
+from triage.domain.situation import MonitoredTarget, Situation, TargetStatus
+from triage.domain.stream import Completeness
+from triage.domain.target import FailureReason, TargetState
+from triage.domain.verdict import Direction, Evidence, Family, Kind, Scope
+
+# Failures that say "the server is there and does not serve metrics on this route".
+_ENDPOINT_FAILURES = frozenset(
+    {
+        FailureReason.NOT_FOUND,
+        FailureReason.SERVER_ERROR,
+        FailureReason.CLIENT_ERROR,
+        FailureReason.NOT_METRICS,
+        FailureReason.EMPTY,
+        FailureReason.TOO_LARGE,
+        FailureReason.UNAUTHORIZED,
+        FailureReason.FORBIDDEN,
+    }
+)
+_PROFILING = "PROF_"
+
+
+def judge_missing(situation: Situation) -> list[Hypothesis]:
+    """Expected series that are absent: endpoint off or failing, not scraped, wrong target, partial."""
+    found = [_endpoint(status, situation) for status in situation.targets if _serves_no_metrics(status)]
+    down = [target for target in situation.monitored if target.health == "down"]
+    served = _answers(situation)
+    if down and served is not None:
+        found.append(_not_scraped(down, served))
+    partial = _partial(situation)
+    if partial is not None:
+        found.append(partial)
+    return found
+
+
+def judge_renamed(situation: Situation) -> Hypothesis | None:
+    """Queries whose names are gone from a rich page that carries their successors."""
+    stale = [
+        (query, metric)
+        for query in situation.queries
+        for metric in query.metrics
+        if metric.exported is False and (metric.renamed_to or metric.removed)
+    ]
+    if not stale:
+        return None
+    evidence = []
+    for query, metric in stale:
+        if metric.renamed_to:
+            text = f"{metric.name} is not exported any more; {' and '.join(metric.renamed_to)} is"
+        else:
+            text = f"{metric.name} was removed without a successor ({metric.note})"
+        evidence.append(
+            Evidence(
+                id=f"engine.renamed.{metric.name}",
+                direction=Direction.FOR,
+                strength=3 if metric.renamed_to else 1,
+                family=Family.ENGINE,
+                text=text,
+                source=f"{query.source}: {query.expression}",
+            )
+        )
+    successors = sum(bool(metric.renamed_to) for _, metric in stale)
+    return Hypothesis(
+        kind=Kind.METRICS_RENAMED,
+        detail="dashboard-query",
+        scope=Scope(),
+        summary=f"{len(stale)} dashboard names are gone from the page; {successors} of them live on under another name",
+        evidence=tuple(evidence),
+        next_test="run the query with the new name: it must return series",
+        tested=any(query.empty for query, _ in stale),
+    )
+
+
+# ---- missing
+
+
+def _serves_no_metrics(status: TargetStatus) -> bool:
+    if status.state is TargetState.NO_METRICS:
+        return True
+    return status.failure is not None and status.failure.reason in _ENDPOINT_FAILURES
+
+
+def _endpoint(status: TargetStatus, situation: Situation) -> Hypothesis:
+    reason = status.failure.reason if status.failure else FailureReason.NOT_METRICS
+    said = str(status.failure) if status.failure else "no engine series on the page"
+    off = "--" in said or reason is FailureReason.NOT_FOUND
+    wrong = reason is FailureReason.NOT_METRICS and bool(status.families)
+    evidence = [
+        Evidence(
+            id="engine.no-metrics",
+            direction=Direction.FOR,
+            strength=3,
+            family=Family.ENGINE,
+            text=f"{status.target.name}: {said}",
+            n=1,
+            source=status.target.url or status.target.name,
+            age_s=status.age_s,
+        )
+    ]
+    served = _answers(situation)
+    if served is not None:
+        evidence.append(served)
+    return Hypothesis(
+        kind=Kind.METRICS_MISSING,
+        detail="wrong-target" if wrong else "endpoint-off" if off else "endpoint-failing",
+        scope=Scope(replica=status.target.name),
+        summary=f"{status.target.name} answers but gives no engine metrics ({said})",
+        evidence=tuple(evidence),
+        next_test="send one short request: when it is answered, only the metrics are missing",
+        tested=served is not None,
+    )
+
+
+def _not_scraped(down: Sequence[MonitoredTarget], served: Evidence) -> Hypothesis:
+    first = down[0]
+    return Hypothesis(
+        kind=Kind.METRICS_MISSING,
+        detail="endpoint-failing" if first.error else "not-scraped",
+        scope=Scope(),
+        summary=f"monitoring cannot scrape {first.url or first.job} ({first.error or 'down'}) although the engine answers",
+        evidence=(
+            served,
+            Evidence(
+                id="engine.target-down",
+                direction=Direction.FOR,
+                strength=3,
+                family=Family.ENGINE,
+                text=f"monitoring calls it down: {first.error or 'no reason given'}",
+                n=len(down),
+                source=f"{first.source} {first.url}",
+            ),
+        ),
+        next_test="GET the metrics URL by hand and read the body of the answer",
+        tested=True,
+    )
+
+
+def _answers(situation: Situation) -> Evidence | None:
+    """Proof that an engine serves: a probe with tokens, or a complete stream."""
+    for probe in situation.probes:
+        if probe.generates and (probe.got_token or (probe.status == 200 and not probe.error and probe.total_s)):
+            return Evidence(
+                id="probe.answers",
+                direction=Direction.FOR,
+                strength=3,
+                family=Family.PROBE,
+                text=f"{probe.target}: a request for tokens is answered with {probe.status}",
+                value=probe.total_s,
+                unit="s",
+                n=1,
+                source=f"{probe.source} {probe.method} {probe.path}",
+            )
+    for stream in situation.streams:
+        if stream.completeness is Completeness.COMPLETE:
+            return Evidence(
+                id="probe.answers",
+                direction=Direction.FOR,
+                strength=3,
+                family=Family.PROBE,
+                text="a stream is answered to its end",
+                n=stream.chunks or None,
+                source=stream.source,
+            )
+    return None
+
+
+def _partial(situation: Situation) -> Hypothesis | None:
+    """Devices without profiling fields beside others that have them, or whose exporter says why it skips them."""
+    lacking = [gpu.last for gpu in situation.gpus if not any(f.startswith(_PROFILING) for f in gpu.last.fields)]
+    having = [gpu.last for gpu in situation.gpus if any(f.startswith(_PROFILING) for f in gpu.last.fields)]
+    complaints = [
+        (log, event)
+        for log in situation.logs
+        if log.kind is LogKind.EXPORTER and (event := log.last(LogMark.COLLECTION_ERROR)) is not None
+    ]
+    if not lacking or not (having or complaints):
+        return None
+    node = lacking[0].node or lacking[0].target
+    evidence = [
+        Evidence(
+            id="gpu.no-profiling",
+            direction=Direction.FOR,
+            strength=3 if having else 2,
+            family=Family.GPU,
+            text=f"{node}: device fields are there, profiling fields (SM, tensor, DRAM activity) are not"
+            + (f"; {having[0].node or having[0].target} has them" if having else ""),
+            n=len(lacking),
+            source=lacking[0].source,
+        )
+    ]
+    evidence += [
+        Evidence(
+            id="gpu.exporter-log",
+            direction=Direction.FOR,
+            strength=2 if having else 3,
+            family=Family.GPU,
+            text=f"the exporter's log says: {event.text}",
+            source=f"{log.source} line {event.line}",
+        )
+        for log, event in complaints[:1]
+    ]
+    return Hypothesis(
+        kind=Kind.METRICS_MISSING,
+        detail="partial",
+        scope=Scope(node=node),
+        summary=f"{node} exports no GPU profiling fields: activity there is unknown, not zero",
+        evidence=tuple(evidence),
+        next_test="read the exporter's start lines on that node: the profiling module, the driver, the field list",
+    )

@@ -1,0 +1,148 @@
+"""Tokens that go where the user does not see them."""
+
+from collections.abc import Sequence
+
+from triage.diagnosis.hypothesis import Hypothesis
+from triage.diagnosis.text import count, percent, seconds
+from triage.diagnosis.thresholds import REASONING_SHARE
+from triage.diagnosis.view import ReplicaView
+from triage.domain.absence import known
+from triage.domain.limits import Limits
+from triage.domain.quantity import Quantity
+from triage.domain.stream import Completeness, StreamReading
+from triage.domain.verdict import Direction, Evidence, Family, Kind, Scope, Share
+
+
+def judge_reasoning(
+    streams: Sequence[StreamReading], views: Sequence[ReplicaView], limits: Limits
+) -> Hypothesis | None:
+    """Hidden reasoning in the observed answers of one model, or None.
+
+    An engine's own metrics cannot tell reasoning from visible tokens; only an answer can.
+    """
+    hiding = [(stream, share) for stream in streams if (share := _hidden_share(stream, limits)) is not None]
+    if not hiding:
+        return None
+    evidence = [_stream_evidence(stream, share) for stream, share in hiding]
+    evidence += _engine_is_quick(views, limits)
+    clear = [s for s in streams if s.first_visible_s is not None and s.first_visible_s <= limits.first_visible_p95_s]
+    if len(clear) > len(hiding):
+        evidence.append(
+            Evidence(
+                id="probe.others-visible",
+                direction=Direction.AGAINST,
+                strength=2,
+                family=Family.PROBE,
+                text=f"{len(clear)} other answers showed text within {seconds(limits.first_visible_p95_s)}",
+                n=len(clear),
+                source=clear[0].source,
+            )
+        )
+    shares = [share for _, share in hiding]
+    worst = max(hiding, key=lambda pair: pair[1])[0]
+    spent = any(stream.completeness is Completeness.REASONING_ATE_BUDGET for stream, _ in hiding)
+    return Hypothesis(
+        kind=Kind.HIDDEN_REASONING,
+        detail="budget-spent" if spent else "long-reasoning",
+        scope=Scope(model=worst.model or (views[0].model if views else "") or None),
+        summary=_summary(worst, spent),
+        evidence=tuple(evidence),
+        share=Share(sorted(shares)[len(shares) // 2], min(shares), max(shares), "time to the first visible token"),
+        next_test="send the same request once with reasoning switched off: text must come at once",
+        tested=True,
+        confounders=("a probe's prompt is short; users' prompts may be thought about longer or shorter",),
+    )
+
+
+def _hidden_share(stream: StreamReading, limits: Limits) -> float | None:
+    """Part of the time before the first visible token that was reasoning; None when the user did not wait for it."""
+    tokens = _token_share(stream)
+    never_visible = stream.visible_chars == 0 and stream.tool_calls == 0
+    if stream.reasoning_chars == 0 and not (stream.reasoning_tokens and never_visible):
+        return None
+    if not stream.timed or stream.first_reasoning_s is None:
+        # An answer without times: hidden when nothing is visible and reasoning is most of what was paid for.
+        return tokens if never_visible and tokens is not None and tokens >= REASONING_SHARE else None
+    seen = stream.first_visible_s if stream.first_visible_s is not None else stream.first_tool_s
+    end = seen if seen is not None else (stream.last_reasoning_s or stream.last_token_s or stream.first_reasoning_s)
+    if seen is not None and seen <= limits.first_visible_p95_s:
+        return None
+    if end <= 0:
+        return tokens
+    share = (end - stream.first_reasoning_s) / end
+    return share if share >= REASONING_SHARE else None
+
+
+def _token_share(stream: StreamReading) -> float | None:
+    if stream.reasoning_tokens and stream.completion_tokens:
+        return min(stream.reasoning_tokens / stream.completion_tokens, 1.0)
+    written = stream.reasoning_chars + stream.visible_chars
+    return stream.reasoning_chars / written if written else None
+
+
+def _stream_evidence(stream: StreamReading, share: float) -> Evidence:
+    first = (
+        f"first token after {seconds(stream.first_reasoning_s)}" if stream.first_reasoning_s is not None else "answer"
+    )
+    if stream.first_visible_s is not None:
+        seen = f"first visible one after {seconds(stream.first_visible_s)}"
+    elif stream.completeness is Completeness.OPEN:
+        seen = "none visible yet"
+    else:
+        seen = f"none visible until it ended ({stream.finish_reason or stream.completeness.value})"
+    tokens = ""
+    if stream.reasoning_tokens and stream.completion_tokens:
+        tokens = f"; {count(stream.reasoning_tokens)} of {count(stream.completion_tokens)} tokens are reasoning"
+    return Evidence(
+        id="probe.reasoning",
+        direction=Direction.FOR,
+        strength=3,
+        family=Family.PROBE,
+        text=f"{first}, {seen}: {percent(share)} of that time is reasoning{tokens}",
+        value=share,
+        unit="share",
+        threshold=REASONING_SHARE,
+        n=stream.chunks or None,
+        source=stream.source,
+    )
+
+
+def _engine_is_quick(views: Sequence[ReplicaView], limits: Limits) -> list[Evidence]:
+    """The engine's own first token is early while the user's is late: what lies between is reasoning."""
+    for view in views:
+        if known(view.ttft) and view.ttft <= limits.first_visible_p95_s:
+            return [
+                view.evidence(
+                    "first-token-early",
+                    f"the engine's first token of any kind takes {seconds(view.ttft)}",
+                    quantity=Quantity.TTFT,
+                    strength=2,
+                    value=view.ttft,
+                    unit="s",
+                    threshold=limits.first_visible_p95_s,
+                )
+            ]
+        if view.waiting is not None and view.waiting.high == 0 and known(view.generated) and view.generated > 0:
+            return [
+                view.evidence(
+                    "tokens-flow",
+                    f"{count(view.generated)} tokens were generated and no request waits",
+                    quantity=Quantity.GENERATION_TOKENS,
+                    strength=2,
+                    value=view.generated,
+                    unit="tokens",
+                )
+            ]
+    return []
+
+
+def _summary(stream: StreamReading, spent: bool) -> str:
+    if spent:
+        return "the whole token budget went to reasoning: the answer has no visible text"
+    if stream.first_visible_s is None:
+        return "tokens flow from the start, and all of them are reasoning"
+    waited = stream.first_visible_s - (stream.first_reasoning_s or 0.0)
+    return (
+        f"first visible token after {seconds(stream.first_visible_s)}: {seconds(waited)} of it is reasoning "
+        "that the user does not see"
+    )

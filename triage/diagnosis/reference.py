@@ -1,0 +1,65 @@
+"""Slow against what: the order of diagnosis.md 4a, and which reference was used."""
+
+from collections.abc import Sequence
+from statistics import median
+
+import msgspec
+
+from triage.diagnosis.thresholds import BATCH_GREW, SLOWER_THAN_USUAL
+from triage.diagnosis.view import ReplicaView, baseline_per_token
+from triage.domain.absence import known
+from triage.domain.limits import Limits
+from triage.domain.quantity import Quantity
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """value: seconds. bound: above it is slow. name: for the evidence. batch: its running requests, if known."""
+
+    value: float
+    bound: float
+    name: str
+    batch: float | None = None
+
+    def explains_by_batch(self, running: float) -> bool:
+        """The batch grew so much against the reference's that a slower token is expected."""
+        return self.batch is not None and self.batch > 0 and running >= BATCH_GREW * self.batch
+
+
+def per_token_reference(view: ReplicaView, peers: Sequence[ReplicaView], limits: Limits) -> Reference:
+    """What the mean time per token is measured against; always something, at last the built-in default."""
+    if "time_per_token_mean_s" in limits.declared:
+        return Reference(limits.time_per_token_mean_s, limits.time_per_token_mean_s, "the declared limit")
+    baseline = baseline_per_token(view.replica)
+    if known(baseline) and view.replica.baseline is not None:
+        running = view.replica.baseline.gauges.get(Quantity.RUNNING)
+        batch = running.mean if running else None
+        return Reference(baseline, SLOWER_THAN_USUAL * baseline, "the baseline window", batch)
+    before = view.per_token_before
+    if known(before):
+        return Reference(before, SLOWER_THAN_USUAL * before, "its own mean since start")
+    others = [(p.per_token, p.running.mean if p.running else None) for p in peers if p is not view]
+    seconds = [value for value, _ in others if known(value)]
+    if seconds:
+        middle = median(seconds)
+        batches = [batch for _, batch in others if batch is not None]
+        return Reference(middle, SLOWER_THAN_USUAL * middle, "its peers' median", median(batches) if batches else None)
+    return Reference(limits.time_per_token_mean_s, limits.time_per_token_mean_s, "the built-in default")
+
+
+def ttft_bound(view: ReplicaView, limits: Limits) -> Reference:
+    """What the mean time to first token is measured against.
+
+    The declared or built-in bound always holds; a user does not care whether a wait of ten seconds is usual.
+    """
+    name = "the declared limit" if "first_visible_p95_s" in limits.declared else "the built-in default"
+    return Reference(limits.first_visible_p95_s, limits.first_visible_p95_s, name)
+
+
+def usual_ttft(view: ReplicaView) -> Reference | None:
+    """The replica's own past time to first token: baseline, else lifetime mean."""
+    if view.replica.baseline is not None:
+        mean = view.replica.baseline.mean(Quantity.TTFT)
+        if known(mean):
+            return Reference(mean, SLOWER_THAN_USUAL * mean, "the baseline window")
+    mean = view.window.lifetime_mean(Quantity.TTFT)
+    return Reference(mean, SLOWER_THAN_USUAL * mean, "its own mean since start") if known(mean) else None

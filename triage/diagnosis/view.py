@@ -1,0 +1,242 @@
+"""Numbers derived from one replica's window, each worked out once."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from statistics import fmean
+
+from triage.diagnosis.thresholds import DIAL_MINIMUM, WEAK_BELOW
+from triage.domain.absence import NO_WINDOW, NOT_EXPORTED, Number, known, value_or
+from triage.domain.logs import LogReading, ThroughputLine
+from triage.domain.quantity import HISTOGRAMS, Quantity
+from triage.domain.reading import Role
+from triage.domain.situation import Replica
+from triage.domain.verdict import Direction, Evidence, Family
+from triage.domain.window import Track, Window
+
+# Counters that stand for work done, in the order in which a person would believe them.
+_PROGRESS = (
+    Quantity.ENGINE_STEPS,
+    Quantity.GENERATION_TOKENS_LIVE,
+    Quantity.GENERATION_TOKENS,
+    Quantity.PROMPT_TOKENS_COMPUTED,
+    Quantity.PROMPT_TOKENS,
+    Quantity.ITL,
+    Quantity.TTFT,
+)
+
+
+class ReplicaView:
+    """Lazy: a calm replica costs a few look-ups, so that a thousand of them stay cheap."""
+
+    def __init__(self, replica: Replica, logs: Sequence[LogReading] = ()) -> None:
+        self.replica = replica
+        self.window = replica.window
+        self.logs = logs
+        self.name = replica.target.name
+        self.model = replica.model
+        self.is_frontend = replica.window.last.role is Role.FRONTEND
+
+    # ---- gauges
+
+    def track(self, quantity: Quantity) -> Track | None:
+        return self.window.gauges.get(quantity)
+
+    @cached_property
+    def running(self) -> Track | None:
+        return self.track(Quantity.RUNNING)
+
+    @cached_property
+    def waiting(self) -> Track | None:
+        """Requests that wait for room: those that wait on purpose (adapters, KV transfer, grammar) are not in it."""
+        return self.track(Quantity.WAITING_CAPACITY) or self.track(Quantity.WAITING)
+
+    @cached_property
+    def kv(self) -> Track | None:
+        return self.track(Quantity.KV_USAGE)
+
+    @cached_property
+    def always_waiting(self) -> bool:
+        """Requests waited in every reading of the window, not just at one moment."""
+        return self.waiting is not None and self.waiting.low > 0
+
+    @cached_property
+    def busy(self) -> bool:
+        """Work was there in every reading."""
+        running, waiting = self.running, self.waiting
+        return (running is not None and running.low > 0) or (waiting is not None and waiting.low > 0)
+
+    @cached_property
+    def idle(self) -> bool:
+        """Nothing ran or waited in any reading."""
+        tracks = [t for t in (self.running, self.track(Quantity.WAITING), self.track(Quantity.INFLIGHT)) if t]
+        return bool(tracks) and all(track.high == 0 for track in tracks)
+
+    # ---- change
+
+    @cached_property
+    def comparable(self) -> bool:
+        """Two readings with time between them and no restart: change can be judged."""
+        return not self.window.single and self.window.seconds > 0
+
+    @cached_property
+    def moved(self) -> bool | None:
+        """Whether any progress counter moved; None when no counter is exported that must move with work."""
+        if not self.comparable:
+            return None
+        seen = False
+        for quantity in _PROGRESS:
+            change = self.window.delta(quantity)
+            if known(change):
+                if change > 0:
+                    return True
+                seen = seen or quantity not in self.window.last.late
+        # Requests that ended because the client left are counted as finished by some engines: no work was done.
+        finished, aborted = self.finished, self.window.delta(Quantity.ABORTED)
+        if known(finished) and finished > value_or(aborted, 0.0):
+            return True
+        return False if seen else None
+
+    @cached_property
+    def generated(self) -> Number:
+        """Generated tokens in the window, from the live counter where the main one moves at finish."""
+        live = self.window.delta(Quantity.GENERATION_TOKENS_LIVE)
+        if known(live):
+            return live
+        total = self.window.delta(Quantity.GENERATION_TOKENS)
+        if known(total):
+            return total
+        # One inter-token observation per generated token but the first of each request.
+        itl, first = self.window.delta(Quantity.ITL), self.window.delta(Quantity.TTFT)
+        return itl + value_or(first, 0.0) if known(itl) else NOT_EXPORTED
+
+    @cached_property
+    def computed_prompt(self) -> Number:
+        """Prompt tokens that were really computed: without prefix-cache hits."""
+        computed = self.window.delta(Quantity.PROMPT_TOKENS_COMPUTED)
+        if known(computed):
+            return computed
+        prompt = self.window.delta(Quantity.PROMPT_TOKENS)
+        if not known(prompt):
+            return prompt
+        cached = self.window.delta(Quantity.PROMPT_TOKENS_CACHED)
+        if not known(cached):
+            cached = self.window.delta(Quantity.PREFIX_HITS)
+        return max(prompt - value_or(cached, 0.0), 0.0)
+
+    @cached_property
+    def prompt_per_generated(self) -> Number:
+        """Computed prompt tokens for each generated one; huge when nothing was generated."""
+        if not known(self.computed_prompt) or not known(self.generated):
+            return NO_WINDOW
+        return self.computed_prompt / max(self.generated, 1.0)
+
+    # ---- time per token and to the first token
+
+    @cached_property
+    def per_token(self) -> Number:
+        """Mean seconds between tokens in the window."""
+        return _per_token(self.window)
+
+    @cached_property
+    def per_token_n(self) -> int:
+        count = self.window.delta(Quantity.ITL)
+        return int(count if known(count) else value_or(self.window.delta(Quantity.GENERATION_TOKENS), 0.0))
+
+    @cached_property
+    def per_token_before(self) -> Number:
+        """The same since process start, up to the window's first reading."""
+        lifetime = self.window.lifetime_mean(Quantity.ITL)
+        if known(lifetime):
+            return lifetime
+        values = self.window.first.values
+        tokens, seconds = values.get(Quantity.GENERATION_TOKENS), values.get(Quantity.GENERATION_SECONDS)
+        return seconds / tokens if tokens and seconds else NOT_EXPORTED
+
+    @cached_property
+    def ttft(self) -> Number:
+        return self.window.mean(Quantity.TTFT)
+
+    @cached_property
+    def finished(self) -> Number:
+        return self.window.delta(Quantity.FINISHED)
+
+    @cached_property
+    def vanished(self) -> Number:
+        """Requests that got a first token, did not finish and do not run any more: their clients left.
+
+        Engines that drop an aborted request without counting it show them only as this difference.
+        """
+        first, finished, running = self.window.delta(Quantity.TTFT), self.finished, self.running
+        if not known(first) or not known(finished) or running is None:
+            return NOT_EXPORTED
+        return max(first - finished - (running.last - running.first), 0.0)
+
+    # ---- the engine's own log
+
+    @cached_property
+    def throughput(self) -> tuple[ThroughputLine, ...]:
+        return tuple(line for log in self.logs for line in log.throughput)
+
+    @cached_property
+    def sequence_limit(self) -> Number:
+        """Requests that may run at once, where the page or the log's start lines say so."""
+        exported = self.track(Quantity.SEQUENCE_LIMIT)
+        if exported is not None:
+            return exported.last
+        limits = [log.sequence_limit for log in self.logs if log.sequence_limit]
+        return float(limits[-1]) if limits else NOT_EXPORTED
+
+    # ---- evidence
+
+    def source(self, quantity: Quantity) -> str:
+        """'file-or-target series' for a quantity."""
+        reading = self.window.last
+        return f"{reading.source} {reading.names.get(quantity, quantity.value)}"
+
+    def evidence(
+        self,
+        name: str,
+        text: str,
+        *,
+        quantity: Quantity,
+        strength: int = 2,
+        direction: Direction = Direction.FOR,
+        value: Number | None = None,
+        unit: str = "",
+        threshold: float | None = None,
+        n: int | None = None,
+    ) -> Evidence:
+        """One engine statement. A mean of few observations is a hint whatever was asked for."""
+        if n is not None and n < WEAK_BELOW and quantity in HISTOGRAMS:
+            strength = min(strength, 1)
+        return Evidence(
+            id=f"engine.{name}",
+            direction=direction,
+            strength=strength,
+            family=Family.ENGINE,
+            text=text,
+            value=value if value is not None and known(value) else None,
+            unit=unit,
+            threshold=threshold,
+            n=n if n is not None else self.window.readings,
+            source=self.source(quantity),
+            age_s=self.replica.age_s,
+        )
+
+
+def _per_token(window: Window) -> Number:
+    mean = window.mean(Quantity.ITL)
+    if known(mean):
+        return mean
+    tokens, seconds = window.delta(Quantity.GENERATION_TOKENS), window.delta(Quantity.GENERATION_SECONDS)
+    if known(tokens) and known(seconds) and tokens >= DIAL_MINIMUM:
+        return seconds / tokens
+    return mean
+
+
+def baseline_per_token(replica: Replica) -> Number:
+    return NOT_EXPORTED if replica.baseline is None else _per_token(replica.baseline)
+
+
+def mean_of(values: Sequence[float]) -> float:
+    return fmean(values) if values else 0.0

@@ -1,0 +1,1 @@
+"""Translations of one system's names, labels, units and quirks into readings. No I/O."""

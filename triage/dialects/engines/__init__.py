@@ -1,0 +1,1 @@
+"""Engine dialect tables."""

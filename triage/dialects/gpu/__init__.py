@@ -1,0 +1,1 @@
+"""GPU exporter dialects."""

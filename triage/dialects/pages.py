@@ -1,0 +1,80 @@
+"""One metrics page in, one PageReading out. Never raises: garbage is an empty page with problems."""
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+from triage.dialects.exposition import Lines, is_plain, parse_series, read_lines, split_lines
+from triage.dialects.gpu.dcgm import GpuPlan, compile_gpus
+from triage.dialects.plan import EnginePlan, PageIndex, compile_engine, recognised
+from triage.dialects.table import engine_tables
+from triage.domain.reading import PageReading
+from triage.domain.target import Target
+
+# Shapes kept. A replica has one shape that changes a few times in its life (a counter appears on
+# first use); replicas with the same labels share it. One takes about 60 KB.
+_SHAPES_KEPT = 2048
+# A page with more series than this is not kept as a shape: it is read, but it must not fill the memory.
+_LARGEST_SHAPE = 20_000
+
+
+class _Shape(NamedTuple):
+    engines: tuple[EnginePlan, ...]
+    gpus: tuple[GpuPlan, ...]
+    families: frozenset[str]
+
+
+_shapes: OrderedDict[tuple[str, ...], _Shape] = OrderedDict()
+
+
+def read_page(body: bytes, target: Target, source: str, at: float | None) -> PageReading:
+    """Read a page in the Prometheus text format, whoever wrote it.
+
+    body: the page, UTF-8 (broken bytes are replaced). source: what to call it in evidence.
+    at: unix seconds of the scrape, or None.
+    """
+    text = body.decode("utf-8", "replace")
+    problems: tuple[str, ...] = ()
+    lines = split_lines(text)
+    shape = _shapes.get(tuple(lines.keys))
+    values = _numbers(lines.values) if shape is not None else None
+    if shape is None or values is None:
+        if not is_plain(lines.keys) or (values := _numbers(lines.values)) is None:
+            lines, problems = read_lines(text)
+            values = [float(value) for value in lines.values]
+        shape = _shape_of(lines)
+    else:
+        _shapes.move_to_end(tuple(lines.keys))
+    return PageReading(
+        target=target,
+        source=source,
+        at=at,
+        engines=tuple(plan.read(values, target.name, source, at) for plan in shape.engines),
+        gpus=tuple(plan.read(values, target.name, source, at) for plan in shape.gpus),
+        families=shape.families,
+        problems=problems,
+    )
+
+
+def _numbers(texts: list[str]) -> list[float] | None:
+    try:
+        return [float(text) for text in texts]
+    except ValueError:
+        return None
+
+
+def _shape_of(lines: Lines) -> _Shape:
+    key = tuple(lines.keys)
+    known = _shapes.get(key)
+    if known is not None:
+        _shapes.move_to_end(key)
+        return known
+    index = PageIndex(map(parse_series, lines.keys))
+    engines = tuple(
+        plan for table in engine_tables() if recognised(table, index) for plan in compile_engine(table, index)
+    )
+    shape = _Shape(engines, compile_gpus(index), index.families)
+    if len(key) <= _LARGEST_SHAPE:
+        _shapes[key] = shape
+        if len(_shapes) > _SHAPES_KEPT:
+            _shapes.popitem(last=False)
+    return shape

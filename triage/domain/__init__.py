@@ -1,0 +1,1 @@
+"""The vocabulary: facts as frozen types. Imports nothing else of triage."""

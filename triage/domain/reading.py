@@ -1,0 +1,100 @@
+"""Readings: one fact each, as a source brought it."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+from triage.domain.absence import NOT_APPLICABLE, NOT_EXPORTED, Number
+from triage.domain.histogram import Histogram
+from triage.domain.quantity import Quantity
+from triage.domain.target import Failure, Target
+
+
+class Role(StrEnum):
+    MIXED = "mixed"
+    PREFILL = "prefill"
+    DECODE = "decode"
+    FRONTEND = "frontend"  # an HTTP front end that hands work to engines
+
+
+class RankReading(msgspec.Struct, frozen=True):
+    """One data-parallel engine inside a replica. label: e.g. 'engine=3'."""
+
+    label: str
+    values: Mapping[Quantity, float]
+
+
+class EngineReading(msgspec.Struct, frozen=True):
+    """One scrape of one model on one replica.
+
+    values: gauges and counters by quantity, over all ranks (sums; maxima for levels). A key that
+    is missing was not exported; a key in `not_applicable` was exported as NaN or a marker like -1.
+    names: the exported series name behind each quantity, for evidence.
+    late: counters that this engine moves only when a request finishes: standing still proves nothing.
+    at: unix seconds, or None when nothing says when.
+    """
+
+    target: str
+    source: str
+    at: float | None
+    engine: str
+    dialect: str
+    version: str
+    model: str
+    role: Role
+    values: Mapping[Quantity, float]
+    histograms: Mapping[Quantity, Histogram]
+    finished: Mapping[str, float]
+    ranks: tuple[RankReading, ...]
+    not_applicable: frozenset[Quantity]
+    names: Mapping[Quantity, str]
+    late: frozenset[Quantity] = frozenset()
+
+    def get(self, quantity: Quantity) -> Number:
+        value = self.values.get(quantity)
+        if value is not None:
+            return value
+        return NOT_APPLICABLE if quantity in self.not_applicable else NOT_EXPORTED
+
+
+class GpuReading(msgspec.Struct, frozen=True):
+    """One device at one moment. fields: the exporter's field names without prefix; see dialects/gpu."""
+
+    target: str
+    source: str
+    at: float | None
+    node: str
+    device: str
+    uuid: str
+    name: str
+    fields: Mapping[str, float]
+
+
+class PageReading(msgspec.Struct, frozen=True):
+    """Everything one metrics page said. families: every metric family name on it.
+
+    problems: what could not be read on it, cleaned, at most a few.
+    """
+
+    target: Target
+    source: str
+    at: float | None
+    engines: tuple[EngineReading, ...]
+    gpus: tuple[GpuReading, ...]
+    families: frozenset[str]
+    problems: tuple[str, ...] = ()
+
+
+class Scrape(msgspec.Struct, frozen=True):
+    """One attempt to read one target: a page or a failure, never both, never neither.
+
+    at: unix seconds when the answer was complete. took_s: wall seconds. size: bytes read.
+    """
+
+    target: Target
+    at: float
+    took_s: float
+    page: PageReading | None
+    failure: Failure | None
+    size: int = 0

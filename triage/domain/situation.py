@@ -1,0 +1,133 @@
+"""Everything that is known about a moment. Every judgement starts from one."""
+
+import msgspec
+
+from triage.domain.limits import Limits
+from triage.domain.logs import LogReading
+from triage.domain.reading import GpuReading
+from triage.domain.stream import ProbeReading, StreamReading
+from triage.domain.target import Failure, Target, TargetState
+from triage.domain.window import Window
+
+
+class Replica(msgspec.Struct, frozen=True):
+    """One engine process serving one model, over the window. baseline: an earlier window known to be good."""
+
+    target: Target
+    model: str
+    window: Window
+    age_s: float | None
+    baseline: Window | None = None
+
+
+class TargetStatus(msgspec.Struct, frozen=True):
+    """How reading one target went. families: names on its last page. size of the last answer in bytes.
+
+    unchanged_s: how long its page has been the same to the letter, or None when it changed or
+    that cannot be known. answered_at: unix seconds of the last good answer.
+    """
+
+    target: Target
+    state: TargetState
+    failure: Failure | None = None
+    answered_at: float | None = None
+    age_s: float | None = None
+    engine: str = ""
+    dialect: str = ""
+    families: frozenset[str] = frozenset()
+    unchanged_s: float | None = None
+    problems: tuple[str, ...] = ()
+
+
+class GpuWindow(msgspec.Struct, frozen=True):
+    """One device: first and last reading of the window (the same object when there is only one)."""
+
+    first: GpuReading
+    last: GpuReading
+
+
+class ContainerCpu(msgspec.Struct, frozen=True):
+    """CPU of one container, from its cgroup counters over `interval_s` seconds, and of its node."""
+
+    source: str
+    name: str
+    limit_cores: float | None = None
+    usage_cores: float | None = None
+    throttled_periods: float | None = None
+    periods: float | None = None
+    throttled_s: float | None = None
+    interval_s: float | None = None
+    node_cores: float | None = None
+    node_busy_cores: float | None = None
+
+
+class MonitoredTarget(msgspec.Struct, frozen=True):
+    """One scrape target as a monitoring server sees it. health: up, down or unknown."""
+
+    source: str
+    job: str
+    url: str
+    health: str
+    error: str = ""
+
+
+class QueriedMetric(msgspec.Struct, frozen=True):
+    """One series name inside a person's query. exported: on an engine page that was read, or None when none was.
+
+    renamed_to: its successors that are exported. removed: known to be gone without a successor.
+    """
+
+    name: str
+    exported: bool | None
+    renamed_to: tuple[str, ...] = ()
+    removed: bool = False
+    note: str = ""
+
+
+class DashboardQuery(msgspec.Struct, frozen=True):
+    """A person's PromQL. empty: its recorded answer had no series; None when no answer was recorded."""
+
+    source: str
+    expression: str
+    metrics: tuple[QueriedMetric, ...]
+    empty: bool | None = None
+
+
+class LoadedModel(msgspec.Struct, frozen=True):
+    """A model as Ollama's process list has it. on_gpu: share of its bytes in device memory."""
+
+    source: str
+    name: str
+    on_gpu: float | None
+
+
+class NotSeen(msgspec.Struct, frozen=True):
+    """A source that was not looked at, why, and which verdicts that costs.
+
+    expected: it was configured, or lies in the folder, so that something may be hidden in it.
+    """
+
+    source: str
+    why: str
+    costs: tuple[str, ...] = ()
+    expected: bool = False
+
+
+class Situation(msgspec.Struct, frozen=True):
+    """at: unix seconds of the newest evidence, or None when nothing carries a time."""
+
+    at: float | None
+    window_s: float
+    limits: Limits = Limits()
+    replicas: tuple[Replica, ...] = ()
+    targets: tuple[TargetStatus, ...] = ()
+    streams: tuple[StreamReading, ...] = ()
+    baseline_streams: tuple[StreamReading, ...] = ()
+    probes: tuple[ProbeReading, ...] = ()
+    logs: tuple[LogReading, ...] = ()
+    gpus: tuple[GpuWindow, ...] = ()
+    containers: tuple[ContainerCpu, ...] = ()
+    monitored: tuple[MonitoredTarget, ...] = ()
+    queries: tuple[DashboardQuery, ...] = ()
+    loaded_models: tuple[LoadedModel, ...] = ()
+    not_seen: tuple[NotSeen, ...] = ()

@@ -1,0 +1,85 @@
+"""One streamed answer: its milestones and whether it was complete."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Completeness(StrEnum):
+    """diagnosis.md 1. HTTP 200 and [DONE] do not mean complete."""
+
+    COMPLETE = "complete"
+    LENGTH_IN_TOOL = "length in tool call"
+    ABORTED = "aborted"
+    ERROR = "error inside the stream"
+    TRUNCATED = "truncated"
+    NO_TERMINATOR = "no terminator"
+    EMPTY = "empty"
+    REASONING_ATE_BUDGET = "reasoning ate the budget"
+    BILLED_NOT_SHOWN = "billed, not shown"
+    OPEN = "not finished when the recording ended"
+
+
+class StreamReading(msgspec.Struct, frozen=True):
+    """Seconds count from the request; None where the mark was never reached or not recorded.
+
+    Texts are counted, never kept: reasoning_chars and visible_chars are numbers of characters.
+    *_tokens come from the usage field, never from counting chunks. chunks: data events that carried
+    text of either channel.
+    """
+
+    source: str
+    target: str
+    model: str
+    protocol: str
+    completeness: Completeness
+    timed: bool
+    first_event_s: float | None = None
+    first_reasoning_s: float | None = None
+    last_reasoning_s: float | None = None
+    first_visible_s: float | None = None
+    first_tool_s: float | None = None
+    last_token_s: float | None = None
+    closed_s: float | None = None
+    chunks: int = 0
+    reasoning_chars: int = 0
+    visible_chars: int = 0
+    tool_calls: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    finish_reason: str | None = None
+    error: str | None = None
+    events: int = 0
+    status: int | None = None
+    detail: str = ""
+
+
+class ProbeReading(msgspec.Struct, frozen=True):
+    """One probe result, ours or a person's. at: unix seconds or None. auth: how it was authenticated, as said."""
+
+    source: str
+    target: str
+    method: str
+    path: str
+    status: int | None
+    total_s: float | None = None
+    first_token_s: float | None = None
+    output_tokens: int | None = None
+    at: float | None = None
+    error: str = ""
+    body: str = ""
+    note: str = ""
+    auth: str = ""
+
+    @property
+    def generates(self) -> bool:
+        """True for a request that asks the model for tokens."""
+        return self.method == "POST" and self.path.rstrip("/").endswith(
+            ("/completions", "/messages", "/responses", "/generate", "/api/chat", "/completion", "/infer")
+        )
+
+    @property
+    def got_token(self) -> bool:
+        """A positive answer: at least one token came."""
+        return self.first_token_s is not None or bool(self.output_tokens)

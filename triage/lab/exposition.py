@@ -1,0 +1,104 @@
+"""The Prometheus text format, as the Python client library writes it for the real engines."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+# One sample: its labels as `labels()` wrote them, and its value.
+Sample = tuple[str, float]
+
+
+def labels(**pairs: str) -> str:
+    """Label pairs in alphabetical order, as they stand between the braces."""
+    return ",".join([f'{name}="{_escaped(value)}"' for name, value in sorted(pairs.items())])
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def number(value: float) -> str:
+    """A float as Go prints it: the exponent starts at a million."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    text = repr(float(value))
+    if value < 1e6 or "e" in text:
+        return text
+    whole, _, fraction = text.partition(".")
+    digits = (whole[1:] + fraction).rstrip("0")
+    return f"{whole[0]}{'.' if digits else ''}{digits}e+{len(whole) - 1:02d}"
+
+
+class LiveHistogram:
+    """Observations by bucket. edges: finite upper bounds, ascending; a value equal to one lies below it."""
+
+    def __init__(self, edges: Sequence[float]) -> None:
+        self.edges = tuple(edges)
+        self.counts = [0] * (len(self.edges) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float, times: int = 1) -> None:
+        self.counts[bisect_left(self.edges, value)] += times
+        self.total += value * times
+
+    def cumulative(self) -> list[int]:
+        """One count per edge and a last one for +Inf."""
+        running = 0
+        sums = []
+        for count in self.counts:
+            running += count
+            sums.append(running)
+        return sums
+
+
+class Page:
+    """One metrics page under construction.
+
+    created: unix seconds for the `_created` series that the client library adds to counters and
+    histograms of a single process, or None where they are switched off (several processes).
+    """
+
+    def __init__(self, created: float | None) -> None:
+        self._created = created
+        self._lines: list[str] = []
+
+    def gauge(self, name: str, about: str, samples: Iterable[Sample]) -> None:
+        self._family(name, about, "gauge", samples)
+
+    def counter(self, name: str, about: str, samples: Sequence[Sample]) -> None:
+        """`name` without `_total`. A counter without samples has not been used and is left out."""
+        if not samples:
+            return
+        self._family(f"{name}_total", about, "counter", samples)
+        self._births(name, about, [where for where, _ in samples])
+
+    def histogram(self, name: str, about: str, series: Sequence[tuple[str, LiveHistogram]]) -> None:
+        if not series:
+            return
+        self._head(name, about, "histogram")
+        for where, histogram in series:
+            edges = [*map(number, histogram.edges), "+Inf"]
+            counts = histogram.cumulative()
+            self._lines += [
+                f'{name}_bucket{{{where},le="{edge}"}} {count}.0' for edge, count in zip(edges, counts, strict=True)
+            ]
+            self._lines.append(f"{name}_count{{{where}}} {counts[-1]}.0")
+            self._lines.append(f"{name}_sum{{{where}}} {number(histogram.total)}")
+        self._births(name, about, [where for where, _ in series])
+
+    def text(self) -> str:
+        return "\n".join(self._lines) + "\n"
+
+    def _head(self, name: str, about: str, kind: str) -> None:
+        self._lines.append(f"# HELP {name} {about}")
+        self._lines.append(f"# TYPE {name} {kind}")
+
+    def _family(self, name: str, about: str, kind: str, samples: Iterable[Sample]) -> None:
+        self._head(name, about, kind)
+        self._lines += [
+            f"{name}{{{where}}} {number(value)}" if where else f"{name} {number(value)}" for where, value in samples
+        ]
+
+    def _births(self, name: str, about: str, places: Iterable[str]) -> None:
+        if self._created is not None:
+            self._family(f"{name}_created", about, "gauge", [(where, self._created) for where in places])

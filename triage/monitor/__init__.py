@@ -1,0 +1,1 @@
+"""The loop: polls sources, builds Situations, diagnoses, publishes to listeners."""

@@ -1,0 +1,144 @@
+"""A diagnosis as text for a terminal or a log, and as Markdown for a ticket."""
+
+from triage.domain.situation import Situation
+from triage.domain.verdict import Diagnosis, Direction, Evidence, Share, Verdict
+from triage.report.document import TargetEntry, document, iso
+
+_WIDTH = 100
+
+
+def to_text(situation: Situation, diagnosis: Diagnosis) -> str:
+    """Verdicts first, then what was excluded, not seen, and the numbers of each target."""
+    lines = [_heading(situation, diagnosis), ""]
+    for place, verdict in enumerate(diagnosis.verdicts):
+        lines += _verdict_lines(verdict, first=place == 0)
+    if diagnosis.ruled_out:
+        lines.append("ruled out")
+        lines += [f"  {out.kind.value}{_scoped(out.scope.model)}: {out.because}" for out in diagnosis.ruled_out]
+        lines.append("")
+    if diagnosis.not_seen:
+        lines.append("not seen")
+        lines += [_not_seen(seen.source, seen.why, seen.costs) for seen in diagnosis.not_seen]
+        lines.append("")
+    entries = document(situation, diagnosis).targets
+    if entries:
+        lines.append("targets")
+        lines += [_target_line(entry) for entry in entries]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def to_markdown(situation: Situation, diagnosis: Diagnosis) -> str:
+    """The same for a ticket. Remote text stands in code spans, so that it cannot become markup."""
+    first = diagnosis.verdicts[0]
+    lines = [f"# {_word(first)}", "", f"{_code(first.summary)}", "", f"*{_heading(situation, diagnosis)}*", ""]
+    for verdict in diagnosis.verdicts:
+        lines += [f"## {_word(verdict)}", "", f"{_code(verdict.summary)}", ""]
+        if verdict.share:
+            lines += [f"- share: {_share(verdict.share)}"]
+        lines += [f"- {item.direction.value}: {_code(item.text)} ({_code(item.source)})" for item in verdict.evidence]
+        if verdict.next_test:
+            lines.append(f"- next: {_code(verdict.next_test)}")
+        if verdict.runbook:
+            lines.append(f"- runbook: `triage runbook show {verdict.runbook}`")
+        lines.append("")
+    if diagnosis.ruled_out:
+        lines += ["## Ruled out", ""]
+        lines += [f"- {out.kind.value}: {_code(out.because)}" for out in diagnosis.ruled_out]
+        lines.append("")
+    if diagnosis.not_seen:
+        lines += ["## Not seen", ""]
+        lines += [f"- {_code(seen.source)}: {_code(seen.why)}" for seen in diagnosis.not_seen]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _heading(situation: Situation, diagnosis: Diagnosis) -> str:
+    at = iso(diagnosis.at) or "no time in the evidence"
+    assumed = any(replica.window.assumed for replica in situation.replicas)
+    window = (
+        f"window {diagnosis.window_s:.0f} s{' (assumed)' if assumed else ''}" if diagnosis.window_s else "no window"
+    )
+    return f"{at} · {window} · {len(situation.targets)} targets"
+
+
+def _word(verdict: Verdict) -> str:
+    sure = f"{verdict.confidence.value.upper()} " if verdict.confidence else ""
+    detail = f" ({verdict.detail})" if verdict.detail else ""
+    scope = " ".join(part for part in (verdict.scope.model, verdict.scope.replica, verdict.scope.node) if part)
+    return f"{sure}{verdict.kind.value}{detail}" + (f" · {scope}" if scope else "")
+
+
+def _verdict_lines(verdict: Verdict, *, first: bool) -> list[str]:
+    lines = [_word(verdict), *_wrapped("  ", verdict.summary)]
+    if verdict.share:
+        lines.append(f"  share    {_share(verdict.share)}")
+    for direction in (Direction.FOR, Direction.AGAINST):
+        items = [item for item in verdict.evidence if item.direction is direction]
+        for place, item in enumerate(items if first else items[:2]):
+            label = direction.value if place == 0 else ""
+            lines += _wrapped(f"  {label:<8} ", f"{item.text}  [{_origin(item)}]")
+    if verdict.next_test:
+        lines += _wrapped("  next     ", verdict.next_test)
+    if verdict.runbook:
+        lines.append(f"  runbook  triage runbook show {verdict.runbook}")
+    if first:
+        for place, confounder in enumerate(verdict.confounders):
+            lines += _wrapped("  mind     " if place == 0 else "           ", confounder)
+    return [*lines, ""]
+
+
+def _origin(item: Evidence) -> str:
+    parts = [item.source]
+    if item.n is not None:
+        parts.append(f"n={item.n}")
+    if item.age_s:
+        parts.append(f"{item.age_s:.0f} s old")
+    return " · ".join(part for part in parts if part)
+
+
+def _share(share: Share) -> str:
+    return f"{100 * share.value:.0f} % ({100 * share.low:.0f}–{100 * share.high:.0f}) of {share.of}"
+
+
+def _scoped(model: str | None) -> str:
+    return f" ({model})" if model else ""
+
+
+def _not_seen(source: str, why: str, costs: tuple[str, ...]) -> str:
+    return f"  {source}: {why}" + (f"; costs {', '.join(costs)}" if costs else "")
+
+
+def _target_line(entry: TargetEntry) -> str:
+    head = " ".join(part for part in (entry.engine, entry.dialect, entry.version, entry.model) if part)
+    if entry.why:
+        return f"  {entry.name}: {entry.state.value} ({entry.why})"
+    values = [
+        f"{label} {entry.readings[name] * scale:.4g}{unit}"
+        for name, label, scale, unit in (
+            ("running", "running", 1, ""),
+            ("waiting", "waiting", 1, ""),
+            ("kv_usage", "kv", 100, " %"),
+            ("ttft_mean_s", "first token", 1, " s"),
+            ("itl_mean_s", "per token", 1000, " ms"),
+            ("generation_tokens_delta", "tokens +", 1, ""),
+        )
+        if name in entry.readings
+    ]
+    return f"  {entry.name}: {head}: {', '.join(values) or entry.state.value}"
+
+
+def _wrapped(prefix: str, text: str) -> list[str]:
+    """Words on lines of at most 100 columns; the prefix on the first, as many spaces on the others."""
+    lines: list[str] = []
+    current = prefix
+    for word in text.split(" "):
+        if len(current) + len(word) + 1 > _WIDTH and current.strip():
+            lines.append(current.rstrip())
+            current = " " * len(prefix)
+        current += word + " "
+    return [*lines, current.rstrip()]
+
+
+def _code(text: str) -> str:
+    return "`" + text.replace("`", "'") + "`" if text else ""

@@ -1,0 +1,1 @@
+"""Builds Situations out of readings. No network."""

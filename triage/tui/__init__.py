@@ -1,0 +1,1 @@
+"""Screens: they read Observations and send nothing but what the feed offers."""

@@ -1,0 +1,42 @@
+"""A short list to choose from, drawn from plain text."""
+
+from collections.abc import Sequence
+
+import msgspec
+from textual.content import Content
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from triage.domain.text import clean
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """name: what is typed to get it. title: what it does. beside: its key or state."""
+
+    name: str
+    title: str
+    beside: str = ""
+
+
+class ChoiceList(OptionList):
+    """Options by their place in the list given to `show`."""
+
+    DEFAULT_CSS = """
+    ChoiceList { border: none; height: auto; max-height: 14; padding: 0; background: transparent;
+                 scrollbar-size-vertical: 1; }
+    ChoiceList:focus { border: none; }
+    ChoiceList:nocolor > .option-list--option-highlighted { text-style: reverse; }
+    """
+
+    def show(self, choices: Sequence[Choice]) -> None:
+        self.clear_options()
+        self.add_options([Option(_line(choice)) for choice in choices])
+        self.highlighted = 0 if choices else None
+
+
+def _line(choice: Choice) -> Content:
+    return Content.assemble(
+        (f"{clean(choice.name):<18} ", "bold"),
+        clean(choice.title),
+        (f"  {clean(choice.beside)}" if choice.beside else "", "dim"),
+    )

@@ -1,0 +1,49 @@
+"""The entries of the command line, made of what is bound on the view and of what has no key."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from textual.app import App
+from textual.binding import ActiveBinding
+from textual.screen import Screen
+
+from triage.domain.verdict import Verdict
+from triage.tui.command_screen import Command
+from triage.tui.keys import LEAVE, MOVE
+from triage.tui.switch import Switch
+
+# What k9s, vim and shells have taught people to type.
+_ALIASES = {"quit": ("q", "q!", "wq", "exit"), "help": ("h",), "overview": ("fleet",)}
+
+
+def commands(
+    app: App[None],
+    view: Screen[Any],
+    *,
+    verdicts: Sequence[Verdict],
+    switches: Sequence[Switch],
+    open_runbook: Callable[[str], None],
+    turn_on: Callable[[Switch], None],
+) -> Iterator[Command]:
+    """One entry per bound action, one per runbook of a verdict, one per switch."""
+    yield from _bound(app, view)
+    for name in dict.fromkeys(verdict.runbook for verdict in verdicts if verdict.runbook):
+        yield Command(f"runbook {name}", "read this runbook", partial(open_runbook, name))
+    for switch in switches:
+        yield Command(f"demo {switch.name}", switch.title, partial(turn_on, switch), "on" if switch.active() else "")
+
+
+def _bound(app: App[None], view: Screen[Any]) -> Iterator[Command]:
+    entries: dict[str, tuple[ActiveBinding, list[str]]] = {}
+    for entry in view.active_bindings.values():
+        binding = entry.binding
+        leaving = binding.group == LEAVE and binding.action != "quit"
+        if not entry.enabled or binding.group in (None, MOVE) or leaving or not binding.description:
+            continue
+        _, keys = entries.setdefault(binding.action, (entry, []))
+        keys.append(app.get_key_display(binding))
+    for action, (entry, keys) in entries.items():
+        name = (entry.binding.id or action).replace("_", " ")
+        run = partial(app.run_action, action, entry.node)
+        yield Command(name, entry.binding.description, run, " ".join(keys), _ALIASES.get(name, ()))
