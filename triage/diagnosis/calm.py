@@ -63,7 +63,7 @@ def take_stock(situation: Situation, views: Sequence[ReplicaView]) -> Findings:
                 age_s=status.age_s,
             )
         )
-    broken += [item for item in cpu_evidence(situation.containers)]
+    broken += cpu_evidence(situation.containers)
     for probe in situation.probes:
         if probe.generates:
             evidence, ok = _probe(probe, situation)
@@ -84,10 +84,8 @@ def healthy(situation: Situation, findings: Findings) -> Verdict | None:
     if unread and not (probed and any(item.family is Family.ENGINE for item in findings.good)):
         return None
     worked = probed or any(item.id == "engine.works" for item in findings.good)
-    if unread or not worked:
-        confidence = Confidence.POSSIBLE
-    else:
-        confidence = Confidence.CONFIRMED if probed else Confidence.LIKELY
+    surest = Confidence.CONFIRMED if probed else Confidence.LIKELY
+    confidence = Confidence.POSSIBLE if unread or not worked else surest
     said = "; ".join(dict.fromkeys(item.text for item in findings.good[:2]))
     caveat = ""
     if unread:
@@ -169,7 +167,7 @@ def _replica(
         broken.append(
             _against(view, "no-progress", f"{view.name}: work is inside and no counter moves", Quantity.RUNNING)
         )
-    bound = ttft_bound(view, limits)
+    bound = ttft_bound(limits)
     ttft = window.histograms.get(Quantity.TTFT)
     slow = ttft.quantile(0.95) if ttft is not None and ttft.count >= QUANTILE_MINIMUM else None
     if known(view.ttft) and view.ttft > bound.bound:
@@ -181,7 +179,8 @@ def _replica(
     reference = per_token_reference(view, [v for v in views if v.model == view.model], limits)
     batch = view.running is not None and reference.explains_by_batch(view.running.mean)
     if known(view.per_token) and view.per_token > reference.bound and not batch:
-        text = f"{view.name}: {seconds(view.per_token)} between tokens against {seconds(reference.value)} ({reference.name})"
+        against = f"{seconds(reference.value)} ({reference.name})"
+        text = f"{view.name}: {seconds(view.per_token)} between tokens against {against}"
         broken.append(_against(view, "token-slow", text, Quantity.ITL, view.per_token, reference.bound))
     broken += _failures(view, limits.failure_share)
     outside = _leaving(view)

@@ -41,7 +41,8 @@ def judge_decode(
     evidence = [
         view.evidence(
             "per-token",
-            f"{seconds(now)} between tokens, {now / reference.value:.1f} × {reference.name} ({seconds(reference.value)})",
+            f"{seconds(now)} between tokens, {now / reference.value:.1f} × {reference.name} "
+            f"({seconds(reference.value)})",
             quantity=Quantity.ITL,
             strength=3 if now >= 2 * reference.value else 2,
             value=now,
@@ -98,10 +99,7 @@ def _share(view: ReplicaView) -> Share | None:
     if running is None or view.window.seconds <= 0:
         return None
     inside = (running.mean + (waiting.mean if waiting else 0.0)) * view.window.seconds
-    if gaps is None:
-        decoding = value_or(view.window.delta(Quantity.GENERATION_SECONDS), 0.0)
-    else:
-        decoding = gaps.total
+    decoding = gaps.total if gaps else value_or(view.window.delta(Quantity.GENERATION_SECONDS), 0.0)
     if inside <= 0 or decoding <= 0:
         return None
     value = min(decoding / inside, 1.0)

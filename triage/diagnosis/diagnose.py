@@ -21,12 +21,9 @@ from triage.diagnosis.ruled_out import rule_out
 from triage.diagnosis.view import ReplicaView
 from triage.diagnosis.waits import judge_waits
 from triage.domain.logs import LogReading
+from triage.domain.reading import Role
 from triage.domain.situation import Situation
 from triage.domain.verdict import Confidence, Diagnosis, Kind
-
-# Kinds that explain a slow first token or token on the same replica: while one of them holds, the others'
-# symptoms are its consequence.
-_STANDSTILL = frozenset({Kind.ENGINE_DEAD, Kind.ENGINE_STALLED, Kind.METRICS_FROZEN})
 
 
 def diagnose(situation: Situation) -> Diagnosis:
@@ -59,22 +56,19 @@ def diagnose(situation: Situation) -> Diagnosis:
 def _views(situation: Situation) -> list[ReplicaView]:
     """One view per replica, with the logs that are its own."""
     logs = [log for log in situation.logs if is_current_engine_log(log)]
-    workers = [replica for replica in situation.replicas]
-    engines = {replica.target.name for replica in workers}
+    named: dict[str, list[LogReading]] = defaultdict(list)
+    for log in logs:
+        named[log.target].append(log)
+    engines = [replica for replica in situation.replicas if replica.window.last.role is not Role.FRONTEND]
+    names = {replica.target.name for replica in situation.replicas}
+    # A log that names no replica belongs to the only engine there is.
+    unnamed = [log for log in logs if log.target not in names] if len(engines) == 1 else []
     views = []
-    for replica in workers:
-        own = [log for log in logs if log.target == replica.target.name]
-        if not own and replica.window.last.role.value != "frontend":
-            # A log that names no replica can only be told apart when there is one engine.
-            unnamed = [log for log in logs if log.target not in engines]
-            engine_count = sum(r.window.last.role.value != "frontend" for r in workers)
-            own = unnamed if engine_count == 1 else _by_engine_name(unnamed, replica.target.name)
-        views.append(ReplicaView(replica, own))
+    for replica in situation.replicas:
+        own = named.get(replica.target.name, [])
+        frontend = replica.window.last.role is Role.FRONTEND
+        views.append(ReplicaView(replica, own or ([] if frontend else unnamed)))
     return views
-
-
-def _by_engine_name(logs: Sequence[LogReading], name: str) -> list[LogReading]:
-    return [log for log in logs if log.target == "default" and name == "default"]
 
 
 def _hypotheses(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypothesis]:

@@ -38,12 +38,16 @@ _GATEWAY_NAMES = ("gateway", "edge", "ingress", "proxy", "router", "load", "clie
 def judge_dead(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypothesis]:
     """One hypothesis for each engine whose process, worker or device context is proven gone."""
     found = []
-    names = [view.name for view in views if not view.is_frontend] or ["default"]
-    for name in names:
-        own = [view for view in views if view.name == name]
-        view = own[0] if own else None
-        alone = len(names) == 1
-        logs = view.logs if view is not None else [log for log in situation.logs if is_current_engine_log(log)]
+    by_name = {view.name: view for view in views if not view.is_frontend}
+    engines = list(by_name) or ["default"]
+    closed = [
+        status.target.name for status in situation.targets if _closed(status) and status.target.name not in by_name
+    ]
+    for name in (*engines, *closed):
+        view = by_name.get(name)
+        alone = len(engines) == 1 and not closed
+        unnamed = [] if by_name else [log for log in situation.logs if is_current_engine_log(log)]
+        logs = view.logs if view is not None else unnamed
         evidence = _fatal_lines(logs) + _api_says_gone(situation.probes, name, alone)
         evidence += _broken_streams(situation.streams) if alone else []
         evidence += _gone_listener(situation.targets, name)
@@ -143,11 +147,16 @@ def _broken_streams(streams: Sequence[StreamReading]) -> list[Evidence]:
     return found
 
 
+def _closed(status: TargetStatus) -> bool:
+    """It answered before and its port refuses now."""
+    refused = status.failure is not None and status.failure.reason is FailureReason.REFUSED
+    return refused and status.answered_at is not None
+
+
 def _gone_listener(targets: Sequence[TargetStatus], name: str) -> list[Evidence]:
     """It answered before and now nothing listens on its port."""
     for status in targets:
-        refused = status.failure is not None and status.failure.reason is FailureReason.REFUSED
-        if status.target.name == name and refused and status.answered_at is not None:
+        if status.target.name == name and _closed(status):
             return [
                 Evidence(
                     id="engine.refused",
@@ -176,6 +185,8 @@ def _how_dead(evidence: Sequence[Evidence]) -> str:
 
 def judge_standstill(view: ReplicaView, situation: Situation, alone: bool) -> list[Hypothesis]:
     """Work was accepted and nothing moved: a stall, or gauges that nobody writes any more."""
+    if _page_is_old(view):
+        return [_stale_page(view)]
     answered = [p for p in situation.probes if p.generates and p.got_token and _reaches(p, view, alone)]
     hung = [p for p in situation.probes if _hung(p) and _reaches(p, view, alone)]
     asleep = view.track(Quantity.AWAKE)
@@ -289,6 +300,34 @@ def _frozen(view: ReplicaView, answered: Sequence[ProbeReading]) -> Hypothesis:
         summary="the engine answers while its metrics stand still: the page shows the past",
         evidence=evidence,
         next_test="scrape again right after one answered request: the counters must have moved",
+    )
+
+
+def _page_is_old(view: ReplicaView) -> bool:
+    """Not even the process's own CPU time moved, which answering a scrape costs (0.1 s in 30 s on a stalled vLLM)."""
+    cpu = view.window.delta(Quantity.PROCESS_CPU)
+    same = view.window.first.values == view.window.last.values
+    return view.comparable and view.window.seconds >= STALL_SECONDS and known(cpu) and cpu == 0 and same
+
+
+def _stale_page(view: ReplicaView) -> Hypothesis:
+    return Hypothesis(
+        kind=Kind.METRICS_FROZEN,
+        detail="stale-page",
+        scope=Scope(model=view.model or None, replica=view.name),
+        summary="the same page is served again and again: it is a copy, not the engine's own answer",
+        evidence=(
+            view.evidence(
+                "same-page",
+                f"no series moved in {seconds(view.window.seconds)}, not even the process's CPU time",
+                quantity=Quantity.PROCESS_CPU,
+                strength=3,
+                value=0.0,
+                unit="s",
+                threshold=0.0,
+            ),
+        ),
+        next_test="scrape the replica past every proxy and compare",
     )
 
 

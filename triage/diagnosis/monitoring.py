@@ -122,7 +122,9 @@ def _not_scraped(down: Sequence[MonitoredTarget], served: Evidence) -> Hypothesi
         kind=Kind.METRICS_MISSING,
         detail="endpoint-failing" if first.error else "not-scraped",
         scope=Scope(),
-        summary=f"monitoring cannot scrape {first.url or first.job} ({first.error or 'down'}) although the engine answers",
+        summary=(
+            f"monitoring cannot scrape {first.url or first.job} ({first.error or 'down'}) although the engine answers"
+        ),
         evidence=(
             served,
             Evidence(

@@ -95,7 +95,7 @@ def _share(wait: Wait, mostly_prompt: bool, silent: bool) -> Share | None:
 
 def _evidence(wait: Wait, mostly_prompt: bool, silent: bool) -> list[Evidence]:
     view = wait.view
-    computed, generated = view.computed_prompt, view.generated
+    computed = view.computed_prompt
     found: list[Evidence] = []
     if silent:
         found.append(

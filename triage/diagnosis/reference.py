@@ -46,7 +46,7 @@ def per_token_reference(view: ReplicaView, peers: Sequence[ReplicaView], limits:
     return Reference(limits.time_per_token_mean_s, limits.time_per_token_mean_s, "the built-in default")
 
 
-def ttft_bound(view: ReplicaView, limits: Limits) -> Reference:
+def ttft_bound(limits: Limits) -> Reference:
     """What the mean time to first token is measured against.
 
     The declared or built-in bound always holds; a user does not care whether a wait of ten seconds is usual.

@@ -17,8 +17,8 @@ from triage.domain.logs import LogMark
 from triage.domain.quantity import Quantity
 from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind, Scope, Share
 
-_AFTER_FINISH = "queue time is recorded when a request finishes: those that still wait are not in it"
-_FIRST_TOKEN = "the engine's first-token time starts at its own front end and counts reasoning tokens"
+_SEEN_LATE = "queue time is recorded when a request finishes: those that still wait are not in it"
+_EARLY_CLOCK = "the engine's first-token time starts at its own front end and counts reasoning tokens"
 
 
 class Wait:
@@ -26,7 +26,7 @@ class Wait:
 
     def __init__(self, view: ReplicaView, limits: Limits) -> None:
         self.view = view
-        self.bound = ttft_bound(view, limits)
+        self.bound = ttft_bound(limits)
         self.usual = usual_ttft(view)
         waiting, running = view.waiting, view.running
         self.waiting = waiting.mean if waiting else 0.0
@@ -321,9 +321,15 @@ def _queueing(wait: Wait, kv: Hypothesis | None, gateway_unread: bool) -> Hypoth
         evidence=tuple(evidence),
         share=share if share is None or share.value >= SHARE_SUPPORT or view.always_waiting else None,
         next_test="send one short request twice, cold and warm: both must wait equally long when it is a queue",
-        ceiling=Confidence.POSSIBLE if gateway_unread else Confidence.CONFIRMED,
-        capped="the gateway log was not read, so retries could be the load" if gateway_unread else "",
-        confounders=(_AFTER_FINISH, _FIRST_TOKEN),
+        ceiling=Confidence.POSSIBLE if gateway_unread or kv is not None else Confidence.CONFIRMED,
+        capped=(
+            "a full KV cache would look the same"
+            if kv is not None
+            else "the gateway log was not read, so retries could be the load"
+            if gateway_unread
+            else ""
+        ),
+        confounders=(_SEEN_LATE, _EARLY_CLOCK),
     )
 
 

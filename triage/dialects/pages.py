@@ -56,6 +56,9 @@ def read_page(body: bytes, target: Target, source: str, at: float | None) -> Pag
 
 
 def _numbers(texts: list[str]) -> list[float] | None:
+    """All values, or None when one is no number: then the slow way says which."""
+    if "_" in "".join(texts):
+        return None  # float() takes 1_000, the text format does not
     try:
         return [float(text) for text in texts]
     except ValueError:

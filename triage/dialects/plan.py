@@ -32,10 +32,12 @@ class _Info(NamedTuple):
 
 
 class _Buckets(NamedTuple):
+    """Finite upper edges, and the places of the cumulative counts, the sum and the count."""
+
     edges: tuple[float, ...]
     buckets: tuple[int, ...]
-    total: int
-    count: int
+    sum_place: int
+    count_place: int
 
 
 class _Histogram(NamedTuple):
@@ -115,8 +117,8 @@ def _histogram(plan: _Histogram, values: Sequence[float]) -> Histogram:
     scale = plan.scale
     whole: Histogram | None = None
     for part in plan.parts:
-        count = values[part.count]
-        total = values[part.total] * scale
+        count = values[part.count_place]
+        total = values[part.sum_place] * scale
         counts = tuple([values[i] for i in part.buckets])
         # A broken exporter may drop the +Inf bucket or write NaN: then only sum and count are usable.
         usable = len(counts) == len(part.edges) + 1 and not any(map(math.isnan, counts))
@@ -224,7 +226,7 @@ def _compile_model(table: Table, index: PageIndex, model: str) -> EnginePlan:
             if not exported:
                 continue
             if form_of(quantity) is Form.HISTOGRAM:
-                parts = _bucket_sets(index, name, metric, table, lambda p, m=metric: kept(p, m))  # type: ignore[misc]
+                parts = _bucket_sets(index, name, table, lambda p, m=metric: kept(p, m))  # type: ignore[misc]
                 if not parts:
                     continue
                 histograms.append(_Histogram(quantity, parts, metric.scale))
@@ -300,9 +302,7 @@ def _label_number(text: str) -> float:
         return float(len([name for name in text.split(",") if name.strip()]))
 
 
-def _bucket_sets(
-    index: PageIndex, name: str, metric: Metric, table: Table, kept: Callable[[_Placed], bool]
-) -> tuple[_Buckets, ...]:
+def _bucket_sets(index: PageIndex, name: str, table: Table, kept: Callable[[_Placed], bool]) -> tuple[_Buckets, ...]:
     """One set of buckets per label set; of copies (see Table.copy_labels) only the first."""
 
     def identity(labels: dict[str, str]) -> tuple[tuple[str, str], ...]:

@@ -53,6 +53,7 @@ class Quantity(StrEnum):
     HTTP_REFUSED = "http_refused"  # 4xx
     HTTP_FAILED = "http_failed"  # 5xx
     ENGINE_STEPS = "engine_steps"
+    PROCESS_CPU = "process_cpu"  # seconds; a fresh page of a living process always shows more than the last one
     PROMPT_SECONDS = "prompt_seconds"
     GENERATION_SECONDS = "generation_seconds"
     READ_BYTES_PER_GPU = "read_bytes_per_gpu"
@@ -142,6 +143,7 @@ COUNTERS = frozenset(
         Quantity.HTTP_REFUSED,
         Quantity.HTTP_FAILED,
         Quantity.ENGINE_STEPS,
+        Quantity.PROCESS_CPU,
         Quantity.PROMPT_SECONDS,
         Quantity.GENERATION_SECONDS,
         Quantity.READ_BYTES_PER_GPU,

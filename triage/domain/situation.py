@@ -21,10 +21,9 @@ class Replica(msgspec.Struct, frozen=True):
 
 
 class TargetStatus(msgspec.Struct, frozen=True):
-    """How reading one target went. families: names on its last page. size of the last answer in bytes.
+    """How reading one target went. families: names on its last page.
 
-    unchanged_s: how long its page has been the same to the letter, or None when it changed or
-    that cannot be known. answered_at: unix seconds of the last good answer.
+    answered_at: unix seconds of the last good answer.
     """
 
     target: Target
@@ -35,7 +34,6 @@ class TargetStatus(msgspec.Struct, frozen=True):
     engine: str = ""
     dialect: str = ""
     families: frozenset[str] = frozenset()
-    unchanged_s: float | None = None
     problems: tuple[str, ...] = ()
 
 

@@ -69,7 +69,7 @@ DETAILS: dict[Kind, tuple[str, ...]] = {
     Kind.ENGINE_STALLED: ("no-steps", "no-token", "asleep"),
     Kind.ENGINE_DEAD: ("worker-died", "device-lost", "process-gone"),
     Kind.METRICS_MISSING: ("endpoint-off", "endpoint-failing", "not-scraped", "wrong-target", "partial"),
-    Kind.METRICS_FROZEN: ("stale-gauges", "stale-exporter"),
+    Kind.METRICS_FROZEN: ("stale-gauges", "stale-exporter", "stale-page"),
     Kind.METRICS_RENAMED: ("dashboard-query",),
 }
 

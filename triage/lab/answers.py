@@ -50,7 +50,7 @@ def read_request(body: bytes, chat: bool) -> CompletionRequest:
     """ValueError, saying what is wrong, for a body that no engine would accept."""
     try:
         request = msgspec.json.decode(body, type=CompletionRequest)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(f"the body cannot be read: {error}") from error
     if chat and not request.messages:
         raise ValueError("messages: at least one is needed")

@@ -84,7 +84,7 @@ class DiagnosisDocument(msgspec.Struct, frozen=True):
     ruled_out: tuple[RuledOutEntry, ...]
     not_seen: tuple[NotSeenEntry, ...]
     targets: tuple[TargetEntry, ...]
-    schema: Literal["triage.diagnosis/1"] = SCHEMA
+    schema: Literal["triage.diagnosis/1"] = "triage.diagnosis/1"
 
 
 def document(situation: Situation, diagnosis: Diagnosis) -> DiagnosisDocument:

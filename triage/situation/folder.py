@@ -14,7 +14,7 @@ from triage.dialects.streams.capture import read_capture, read_response
 from triage.domain.errors import EvidenceError
 from triage.domain.limits import Limits
 from triage.domain.logs import LogKind, LogReading
-from triage.domain.reading import GpuReading, PageReading
+from triage.domain.reading import EngineReading, GpuReading, PageReading
 from triage.domain.situation import (
     GpuWindow,
     NotSeen,
@@ -27,7 +27,7 @@ from triage.domain.target import Failure, FailureReason, Target, TargetState
 from triage.domain.text import clean
 from triage.situation import facts
 from triage.situation.costs import costs_of_absent, costs_of_file, costs_of_source
-from triage.situation.windows import Moment, build_window
+from triage.situation.windows import build_window, moments_of
 
 # Distance of -t0, -t1, … when nothing says otherwise (cli.md); rates from it are marked assumed.
 ASSUMED_INTERVAL_S = 30.0
@@ -195,14 +195,14 @@ class _Loader:
 
     def _replicas(self) -> tuple[list[Replica], list[TargetStatus]]:
         interval = _interval(self.manifest)
-        groups: dict[tuple[str, bool, str, str], list[Moment]] = defaultdict(list)
+        groups: dict[tuple[str, bool, str, str], list[tuple[float, EngineReading]]] = defaultdict(list)
         assumed: dict[tuple[str, bool, str, str], bool] = defaultdict(bool)
         statuses: dict[str, TargetStatus] = {}
         for scrape in sorted(self.scrapes, key=lambda s: (s.target, s.baseline, s.place)):
             at = scrape.place if scrape.timed else scrape.place * (interval or ASSUMED_INTERVAL_S)
             for reading in scrape.page.engines:
                 key = (scrape.target, scrape.baseline, reading.model, reading.engine)
-                groups[key].append(Moment(at, reading))
+                groups[key].append((at, reading))
                 assumed[key] |= not scrape.timed and interval is None
             if not scrape.baseline:
                 statuses[scrape.target] = _status(scrape, statuses.get(scrape.target))
@@ -216,9 +216,9 @@ class _Loader:
                 Replica(
                     target=Target(target),
                     model=model,
-                    window=build_window(moments, assumed=assumed[key]),
+                    window=build_window(moments_of(moments), assumed=assumed[key]),
                     age_s=0.0,
-                    baseline=build_window(earlier, assumed=assumed[key]) if earlier else None,
+                    baseline=build_window(moments_of(earlier), assumed=assumed[key]) if earlier else None,
                 )
             )
         return replicas, list(statuses.values())

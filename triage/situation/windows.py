@@ -15,10 +15,31 @@ _START_TOLERANCE_S = 1.5
 
 
 class Moment(NamedTuple):
-    """A reading with the time it stands for. at: unix seconds, or seconds on an assumed axis."""
+    """A reading with the time it stands for. at: unix seconds, or seconds on an assumed axis.
+
+    reset, restarted: whether it does not continue the reading before it; worked out once, by `follow`.
+    """
 
     at: float
     reading: EngineReading
+    reset: bool = False
+    restarted: bool = False
+
+
+def follow(before: Moment | None, at: float, reading: EngineReading) -> Moment:
+    """The next moment of a series."""
+    if before is None:
+        return Moment(at, reading)
+    reset, restarted = reset_between(before.reading, reading)
+    return Moment(at, reading, reset, restarted)
+
+
+def moments_of(timed: Sequence[tuple[float, EngineReading]]) -> list[Moment]:
+    """A whole series at once, oldest first."""
+    series: list[Moment] = []
+    for at, reading in timed:
+        series.append(follow(series[-1] if series else None, at, reading))
+    return series
 
 
 def build_window(moments: Sequence[Moment], *, assumed: bool = False, interval_s: float | None = None) -> Window:
@@ -73,13 +94,12 @@ def _breaks(moments: Sequence[Moment], interval_s: float | None) -> tuple[list[i
     restarted = False
     for place in range(1, len(moments)):
         before, now = moments[place - 1], moments[place]
-        reset, new_process = reset_between(before.reading, now.reading)
         gap = interval_s is not None and now.at - before.at > GAP_FACTOR * interval_s
-        if reset or gap or now.at <= before.at:
+        if now.reset or gap or now.at <= before.at:
             breaks.append(place)
-            resets += reset
-            gaps += gap and not reset
-            restarted = restarted or new_process
+            resets += now.reset
+            gaps += gap and not now.reset
+            restarted = restarted or now.restarted
     return breaks, resets, restarted, gaps
 
 

@@ -115,6 +115,8 @@ class TriageApp(App[None]):
         """Keys that make no sense in this run are not bound at all."""
         if action == "probe":
             return self._session.probe_on
+        if action == "evidence":
+            return not isinstance(self.screen, EvidenceScreen)
         return bool(self._session.switches) if action == "switches" else True
 
     def say(self, message: str, *, bad: bool = False) -> None:
@@ -126,8 +128,7 @@ class TriageApp(App[None]):
             self.pop_screen()
 
     def action_evidence(self) -> None:
-        if not isinstance(self.screen, EvidenceScreen):
-            self.push_screen(EvidenceScreen(self._session))
+        self.push_screen(EvidenceScreen(self._session))
 
     def action_help(self) -> None:
         from triage.tui.help_screen import HelpScreen

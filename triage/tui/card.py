@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
@@ -10,12 +11,13 @@ from triage.domain.verdict import Direction, Evidence, Kind, RuledOut, Scope, Ve
 from triage.monitor.observation import Observation
 from triage.tui import look, numbers
 from triage.tui.arrange import WIDE
+from triage.tui.lines import labelled, line
 from triage.tui.wording import pack, shorten
 
-_LABEL = 10  # cells for the label of a line, margins included
+_LABEL = 11  # cells for the label of a line, margins included
 
 
-def card_lines(observation: Observation, index: int, width: int, height: int) -> list[Text]:
+def card_lines(observation: Observation, index: int, width: int, height: int, *, probe_on: bool) -> list[Text]:
     """The card of one verdict in at most `height` lines; the evidence view has the rest.
 
     A healthy or short verdict takes fewer lines. When there is not enough room the lines that a
@@ -31,8 +33,8 @@ def card_lines(observation: Observation, index: int, width: int, height: int) ->
         (3, _labelled("where", pack(scope_pieces(verdict.scope), room, 1))),
         (1, _labelled("for", pack(_texts(verdict, Direction.FOR), room, lines))),
         (5, _labelled("against", pack(_texts(verdict, Direction.AGAINST), room, 1), look.WARN)),
-        (4, _labelled("out", pack(map(_ruled_out, diagnosis.ruled_out), room, lines))),
-        (2, _next(verdict, room)),
+        (4, _labelled("out", pack(map(_ruled_out, diagnosis.ruled_out), room, 1))),
+        (2, _next(verdict, room, probe_on=probe_on)),
         (3, _labelled("unseen", _unseen(observation, verdict, room))),
         (6, _labelled("also", pack(_others(diagnosis.verdicts, index), room, 1))),
     ]
@@ -72,31 +74,24 @@ def _head(observation: Observation, verdict: Verdict, index: int, width: int) ->
     full, brief = share_text(verdict), share_text(verdict, of=False)
     # From the fullest wording to the shortest, the first that fits.
     for share, tail in ((full, ends), (full, ends[1:]), (brief, ends), (brief, ends[1:]), ("", ends[1:]), ("", [])):
-        line = Text(" ", no_wrap=True, overflow="crop")
-        line.append(look.confidence_word(verdict), look.verdict_style(verdict))
-        line.append(f"  {kind_text(verdict)}", look.BOLD)
-        line.append(f"  {share}" if share else "")
+        word = (look.confidence_word(verdict), look.verdict_style(verdict))
+        head = line(" ", word, (f"  {kind_text(verdict)}", look.BOLD), f"  {share}" if share else "")
         right = "  ".join(tail)
-        gap = width - line.cell_len - Text(right).cell_len - 1
+        gap = width - head.cell_len - len(right) - 1
         if gap >= (2 if right else 0):
-            line.append(" " * gap)
-            line.append(right, look.DIM)
-            return line
-    line.truncate(width, overflow="ellipsis")
-    return line
+            head.append(" " * gap)
+            head.append(right, look.DIM)
+            return head
+    head.truncate(width, overflow="ellipsis")
+    return head
 
 
-def _labelled(label: str, rows: Sequence[str], style: Style = look.NORMAL) -> list[Text]:
-    lines = []
-    for place, row in enumerate(rows):
-        line = Text(f"   {label if place == 0 else '':<{_LABEL - 3}}", style=look.LABEL, no_wrap=True, overflow="crop")
-        line.append(row, look.NORMAL if style is look.NORMAL else style)
-        lines.append(line)
-    return lines
+def _labelled(label: str, rows: Iterable[str], style: Style = look.NORMAL) -> list[Text]:
+    return labelled(label, rows, 3, _LABEL - 3, style)
 
 
 def _plain(rows: Iterable[str]) -> list[Text]:
-    return [Text(f" {row}", no_wrap=True, overflow="crop") for row in rows]
+    return [line(f" {row}") for row in rows]
 
 
 def _texts(verdict: Verdict, direction: Direction) -> list[str]:
@@ -109,14 +104,16 @@ def _ruled_out(item: RuledOut) -> str:
     return f"{item.kind.value} ({item.because})"
 
 
-def _next(verdict: Verdict, room: int) -> list[Text]:
+def _next(verdict: Verdict, room: int, *, probe_on: bool) -> list[Text]:
     label = "collect" if verdict.kind is Kind.INSUFFICIENT_DATA else "next"
-    runbook = f"r runbook: {clean(verdict.runbook)}" if verdict.runbook else ""
+    keys = ["w sends the probe"] if probe_on else []
+    keys += [f"r runbook: {clean(verdict.runbook)}"] if verdict.runbook else []
+    hint = " · ".join(keys)
     rows = shorten(verdict.next_test, room, 2)
-    if rows and runbook and len(rows[-1]) + len(runbook) + 3 <= room:
-        rows[-1] = f"{rows[-1]}   {runbook}"
-    elif runbook:
-        rows = [*rows[:1], runbook] if len(rows) > 1 else [*rows, runbook]
+    if rows and hint and cell_len(rows[-1]) + cell_len(hint) + 3 <= room:
+        rows[-1] = f"{rows[-1]}   {hint}"
+    elif hint:
+        rows.append(shorten(hint, room, 1)[0])
     return _labelled(label, rows)
 
 

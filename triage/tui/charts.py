@@ -8,9 +8,10 @@ from triage.domain.quantity import Quantity
 from triage.tui import look, numbers
 from triage.tui.braille import plot
 from triage.tui.history import Trail, rates, resample, span_text
+from triage.tui.lines import line
 from triage.tui.wording import fit
 
-ROWS = 2
+_ROWS = 2
 _LABEL = 22
 
 Trails = Callable[[Quantity], Trail]
@@ -22,12 +23,11 @@ def chart_lines(trails: Trails, width: int) -> list[Text]:
     if not drawn:
         return []
     longest = max((trail for _, trail, _ in drawn), key=lambda trail: trail[-1][0] - trail[0][0])
-    heading = Text(f" History of {span_text(longest)}", style=look.HEADING, no_wrap=True)
-    heading.append(f"   {numbers.clock_time(longest[0][0])} to {numbers.clock_time(longest[-1][0])}", look.DIM)
-    lines = [heading]
+    covered = f"   {numbers.clock_time(longest[0][0])} to {numbers.clock_time(longest[-1][0])}"
+    lines = [line((f" History of {span_text(longest)}", look.HEADING), (covered, look.DIM))]
     for name, trail, share in drawn:
         lines.extend(_chart(name, trail, width, share=share))
-    return [*lines, Text()]
+    return [*lines, line()]
 
 
 def _charted(trails: Trails) -> Iterator[tuple[str, Trail, bool]]:
@@ -43,13 +43,7 @@ def _chart(name: str, trail: Trail, width: int, *, share: bool) -> Iterator[Text
     # Zero is the ground of every chart, and 100 the top of a share: a wiggle must not look like a cliff.
     top = 100.0 if share else max(values)
     columns = max(width - _LABEL - 2, 4)
-    rows = plot(resample(trail, columns * 2), ROWS, 0.0, top)
-    labels = (f"{name:<9}{numbers.count(values[-1]):>6}", f"{'':<9}{'of ' + numbers.count(top):>9}")
-    for place, row in enumerate(rows):
-        line = Text(f"   {fit(labels[place] if place < len(labels) else '', _LABEL - 3)}", no_wrap=True)
-        if place == 0:
-            line.stylize(look.BOLD)
-        else:
-            line.stylize(look.DIM)
-        line.append(row, look.GOOD)
-        yield line
+    rows = plot(resample(trail, columns * 2), _ROWS, 0.0, top)
+    labels = (f"{name:<9}{numbers.count(values[-1]):>8}", f"{'':<9}{'0–' + numbers.count(top):>8}")
+    for label, style, row in zip(labels, (look.BOLD, look.DIM), rows, strict=True):
+        yield line((f"   {fit(label, _LABEL - 3)}", style), (row, look.GOOD))

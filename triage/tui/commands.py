@@ -10,7 +10,7 @@ from textual.screen import Screen
 
 from triage.domain.verdict import Verdict
 from triage.tui.command_screen import Command
-from triage.tui.keys import LEAVE, MOVE
+from triage.tui.keys import GROUPS, LEAVE, MOVE, SORT
 from triage.tui.switch import Switch
 
 # What k9s, vim and shells have taught people to type.
@@ -43,7 +43,11 @@ def _bound(app: App[None], view: Screen[Any]) -> Iterator[Command]:
             continue
         _, keys = entries.setdefault(binding.action, (entry, []))
         keys.append(app.get_key_display(binding))
-    for action, (entry, keys) in entries.items():
+    # In the order of the help, so that sorting, eleven entries long, does not bury the rest.
+    ordered = sorted(entries.items(), key=lambda item: GROUPS.index(item[1][0].binding.group or MOVE))
+    for action, (entry, keys) in ordered:
         name = (entry.binding.id or action).replace("_", " ")
+        if entry.binding.group == SORT:
+            name = f"sort {entry.binding.description}"
         run = partial(app.run_action, action, entry.node)
         yield Command(name, entry.binding.description, run, " ".join(keys), _ALIASES.get(name, ()))

@@ -2,12 +2,12 @@
 
 from functools import partial
 
-from rich.text import Text
 from textual.widget import Widget
 
 from triage.monitor.observation import Observation
 from triage.tui import look
 from triage.tui.evidence_text import evidence_lines
+from triage.tui.lines import line
 from triage.tui.reader import Reader
 from triage.tui.session import Session
 from triage.tui.view import View
@@ -26,6 +26,6 @@ class EvidenceScreen(View):
 
     def draw(self, observation: Observation | None) -> None:
         if observation is None:
-            self._reader.show(lambda _width: [Text(" no reading yet", style=look.DIM)])
+            self._reader.show(lambda _width: [line((" no reading yet", look.DIM))])
         else:
             self._reader.show(partial(evidence_lines, observation, self.session.verdict_index))

@@ -9,7 +9,8 @@ from triage.domain.verdict import Diagnosis, Direction, Evidence, Verdict
 from triage.monitor.observation import Observation
 from triage.tui import look, numbers
 from triage.tui.card import kind_text, scope_pieces, share_text, window_text
-from triage.tui.wording import fold
+from triage.tui.lines import labelled, line
+from triage.tui.wording import fold, pack
 
 _TEXT = 6  # indent of evidence text: sign, stars, gap
 
@@ -20,7 +21,7 @@ def evidence_lines(observation: Observation, chosen: int, width: int) -> list[Te
     lines: list[Text] = []
     for place, verdict in enumerate(diagnosis.verdicts):
         lines.extend(verdict_lines(verdict, width, marked=place == chosen and len(diagnosis.verdicts) > 1))
-        lines.append(Text())
+        lines.append(line())
     lines.extend(_ruled_out(diagnosis, width))
     lines.extend(_not_seen(diagnosis, width))
     ends = f"{window_text(observation)} · judged at {numbers.clock_time(diagnosis.at)}"
@@ -29,12 +30,9 @@ def evidence_lines(observation: Observation, chosen: int, width: int) -> list[Te
 
 def verdict_lines(verdict: Verdict, width: int, *, marked: bool = False) -> Iterator[Text]:
     """One verdict: head, summary, evidence for and against, confounders, next test."""
-    head = Text("▸" if marked else " ", no_wrap=True)
-    head.append(look.confidence_word(verdict), look.verdict_style(verdict))
-    head.append(f"  {kind_text(verdict)}", look.BOLD)
-    yield head
-    facts = [text for text in (share_text(verdict), *scope_pieces(verdict.scope)) if text]
-    yield from _rows([" · ".join(facts)] if facts else [], width)
+    word = (look.confidence_word(verdict), look.verdict_style(verdict))
+    yield line("▸" if marked else " ", word, (f"  {kind_text(verdict)}", look.BOLD))
+    yield from _rows(pack((share_text(verdict), *scope_pieces(verdict.scope)), width - 4, 4), width)
     yield from _rows([verdict.summary], width)
     for direction, sign, style in ((Direction.FOR, "+", look.NORMAL), (Direction.AGAINST, "-", look.WARN)):
         for item in verdict.evidence:
@@ -52,12 +50,10 @@ def verdict_text(verdict: Verdict, width: int = 100) -> str:
 
 def _evidence(item: Evidence, sign: str, style: Style, width: int) -> Iterator[Text]:
     for place, row in enumerate(fold(item.text, width - _TEXT)):
-        line = Text("  ", no_wrap=True)
-        line.append(f"{sign}{look.strength_mark(item.strength)} " if place == 0 else " " * 5, look.LABEL)
-        line.append(row, style)
-        yield line
-    for row in fold(" · ".join(_facts(item)), width - _TEXT - 1):
-        yield Text(f"       {row}", style=look.DIM, no_wrap=True)
+        mark = f"{sign}{look.strength_mark(item.strength)} " if place == 0 else " " * 5
+        yield line("  ", (mark, look.LABEL), (row, style))
+    for row in pack(_facts(item), width - _TEXT - 1, 6):
+        yield line((f"       {row}", look.DIM))
 
 
 def _facts(item: Evidence) -> list[str]:
@@ -76,33 +72,30 @@ def _facts(item: Evidence) -> list[str]:
 
 def _ruled_out(diagnosis: Diagnosis, width: int) -> Iterator[Text]:
     if diagnosis.ruled_out:
-        yield Text(" Ruled out", style=look.HEADING)
+        yield line((" Ruled out", look.HEADING))
     for item in diagnosis.ruled_out:
         where = ", ".join(scope_pieces(item.scope))
         yield from _rows([f"{item.kind.value}{f' [{where}]' if where else ''}: {item.because}"], width)
     if diagnosis.ruled_out:
-        yield Text()
+        yield line()
 
 
 def _not_seen(diagnosis: Diagnosis, width: int) -> Iterator[Text]:
     if diagnosis.not_seen:
-        yield Text(" Not seen", style=look.HEADING)
+        yield line((" Not seen", look.HEADING))
     for item in diagnosis.not_seen:
         costs = f" · costs {', '.join(item.costs)}" if item.costs else ""
         yield from _rows([f"{item.source}: {item.why}{costs}"], width)
     if diagnosis.not_seen:
-        yield Text()
+        yield line()
 
 
 def _listed(label: str, items: Iterable[str], width: int) -> Iterator[Text]:
     for item in items:
-        for place, row in enumerate(fold(item, width - 15)):
-            line = Text(f"  {label if place == 0 else '':<12}", style=look.LABEL, no_wrap=True)
-            line.append(row, look.NORMAL)
-            yield line
+        yield from labelled(label, fold(item, width - 15), 2, 12)
 
 
 def _rows(texts: Iterable[str], width: int, style: Style = look.NORMAL) -> Iterator[Text]:
     for text in texts:
         for place, row in enumerate(fold(text, width - 4)):
-            yield Text(f"{'  ' if place == 0 else '    '}{row}", style=style, no_wrap=True)
+            yield line(("  " if place == 0 else "    ") + row if style is look.NORMAL else (f"  {row}", style))

@@ -63,15 +63,16 @@ def fleet_rows(situation: Situation, diagnosis: Diagnosis) -> tuple[FleetRow, ..
     statuses = {status.target.name: status for status in situation.targets}
     models_of = Counter(replica.target.name for replica in situation.replicas)
     named = _named(diagnosis)
-    usual = _usual(situation.replicas)
+    compared = [_compared(replica.window) for replica in situation.replicas]
+    usual = _usual(situation.replicas, compared)
     rows: list[FleetRow] = []
     seen: Counter[str] = Counter()
-    for replica in situation.replicas:
+    for replica, values in zip(situation.replicas, compared, strict=True):
         name = replica.target.name
         label = f"{name} · {replica.model}" if models_of[name] > 1 else name
         key = _key(seen, name, replica.model)
         kind = named.get(name, "")
-        odd = _odd(replica.window, usual.get(replica.model, {}))
+        odd = _odd(values, usual.get(replica.model, {}))
         rows.append(_replica_row(key, label, replica, statuses.get(name), situation.limits, kind, odd))
     for status in situation.targets:
         name = status.target.name
@@ -117,12 +118,12 @@ def _compared(window: Window) -> dict[Column, float]:
     return {column: value for column, value in values.items() if known(value)}
 
 
-def _usual(replicas: Sequence[Replica]) -> dict[str, dict[Column, float]]:
+def _usual(replicas: Sequence[Replica], compared: Sequence[Mapping[Column, float]]) -> dict[str, dict[Column, float]]:
     """Medians by model; a quantity known on too few replicas is left out."""
     gathered: dict[str, dict[Column, list[float]]] = {}
-    for replica in replicas:
+    for replica, found in zip(replicas, compared, strict=True):
         columns = gathered.setdefault(replica.model, {})
-        for column, value in _compared(replica.window).items():
+        for column, value in found.items():
             columns.setdefault(column, []).append(value)
     return {
         model: {column: median(values) for column, values in columns.items() if len(values) >= OUTLIER_PEERS}
@@ -130,12 +131,10 @@ def _usual(replicas: Sequence[Replica]) -> dict[str, dict[Column, float]]:
     }
 
 
-def _odd(window: Window, usual: Mapping[Column, float]) -> list[Column]:
-    if not usual:
-        return []
+def _odd(values: Mapping[Column, float], usual: Mapping[Column, float]) -> list[Column]:
     return [
         column
-        for column, value in _compared(window).items()
+        for column, value in values.items()
         if column in usual
         and value > OUTLIER_FACTOR * usual[column]
         and (column is not Column.WAITING or value >= usual[column] + OUTLIER_WAITING)
@@ -203,7 +202,7 @@ _HEADINGS = {
 def _empty_row(key: str, status: TargetStatus, kind: str) -> FleetRow:
     why = str(status.failure) if status.failure else "; ".join(status.problems[:2]) or "no engine metrics read"
     if status.age_s is not None and status.state in (TargetState.DARK, TargetState.STALE):
-        why = f"{why} · last answer {numbers.age(status.age_s)} ago"
+        why = f"{why} · seen {numbers.age(status.age_s)} ago"
     return FleetRow(
         key=key,
         target=status.target.name,

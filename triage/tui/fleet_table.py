@@ -33,7 +33,7 @@ class FleetTable(ScrollView, can_focus=True, inherit_bindings=False):
     """The cursor stays on its row when rows move; at the top it stays at the top, where the worst is."""
 
     DEFAULT_CSS = """
-    FleetTable { height: 1fr; scrollbar-size-vertical: 1; overflow-x: hidden; }
+    FleetTable { height: 1fr; scrollbar-size-vertical: 1; scrollbar-background: $surface; overflow-x: hidden; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [*MOVE_KEYS, *OPEN_KEYS]
 

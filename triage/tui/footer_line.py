@@ -27,7 +27,7 @@ class FooterLine(Widget):
         for piece in rest:
             addition = _line([piece])
             if line.cell_len + addition.cell_len + tail.cell_len > self.size.width:
-                break
+                continue
             line.append_text(addition)
         return line.append_text(tail)
 

@@ -7,22 +7,25 @@ from textual.widget import Widget
 
 from triage.monitor.observation import Observation
 from triage.tui import look
+from triage.tui.keys import SORT
+from triage.tui.lines import line
 from triage.tui.reader import Reader
 from triage.tui.session import Session
 from triage.tui.view import View
-from triage.tui.wording import fit
+from triage.tui.wording import fit, pack
 
 Groups = Sequence[tuple[str, Sequence[tuple[str, str]]]]
 
 _MARKS = (
     ("▸", "the row under the cursor"),
-    ("!", "breaks a limit, or a verdict names it"),
-    ("?", "dark, never seen, or without engine metrics"),
-    ("· ↑", "stale, or far above its peers"),
+    ("!", "over a limit / in a verdict"),
+    ("?", "dark, or no engine metrics"),
+    ("· ↑", "stale / far above its peers"),
     ("–", "not known: enter says why"),
-    ("~", "rate from an assumed interval"),
-    ("5–10", "a quantile lies in this bucket"),
-    ("nomet", "answers, but without engine metrics"),
+    ("~", "rate from assumed interval"),
+    ("5–10", "the bucket a quantile is in"),
+    ("nomet", "answers, no engine metrics"),
+    ("+*** -*··", "for, against, how strongly"),
 )
 
 
@@ -44,26 +47,27 @@ class HelpScreen(View):
 
 def help_lines(groups: Groups, width: int) -> list[Text]:
     """In two columns where there is room for them, so that all of it fits on one screen."""
-    blocks = [_block(heading, entries) for heading, entries in [*groups, ("Marks", _MARKS)]]
+    two = width >= 76
+    blocks = [_block(*group, width // 2 if two else width) for group in [*groups, ("Marks", _MARKS)]]
     left: list[Text] = []
     right: list[Text] = []
     for block in blocks:
-        column = left if len(left) <= len(right) or width < 76 else right
+        column = left if len(left) <= len(right) or not two else right
         column.extend(block)
     lines = []
     for place in range(max(len(left), len(right))):
-        line = left[place].copy() if place < len(left) else Text(no_wrap=True)
+        row = left[place].copy() if place < len(left) else line()
         if place < len(right):
-            line.append(" " * max(width // 2 - line.cell_len, 1))
-            line.append_text(right[place])
-        lines.append(line)
+            row.append(" " * max(width // 2 - row.cell_len, 1))
+            row.append_text(right[place])
+        lines.append(row)
     return lines
 
 
-def _block(heading: str, entries: Sequence[tuple[str, str]]) -> list[Text]:
-    lines = [Text(f" {heading}", style=look.HEADING, no_wrap=True)]
-    for keys, what in entries:
-        line = Text(f"  {fit(keys, 13)}", style=look.LABEL, no_wrap=True)
-        line.append(what, look.NORMAL)
-        lines.append(line)
-    return [*lines, Text()]
+def _block(heading: str, entries: Sequence[tuple[str, str]], width: int) -> list[Text]:
+    lines = [line((f" {heading}", look.HEADING))]
+    if heading == SORT.description:
+        rows = pack((f"{keys} {what}" for keys, what in entries), width - 3, 9, separator="  ")
+        return [*lines, *(line(f"  {row}") for row in rows), line()]
+    lines.extend(line((f"  {fit(keys, 10)}", look.LABEL), what) for keys, what in entries)
+    return [*lines, line()]

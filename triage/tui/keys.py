@@ -14,8 +14,8 @@ LOOK = Binding.Group("Look closer")
 DO = Binding.Group("Do")
 VIEW = Binding.Group("What is shown")
 MOVE = Binding.Group("Move")
-SORT = Binding.Group("Sort the fleet (again: other way round)")
-_ORDER = (LOOK, DO, VIEW, SORT, MOVE, LEAVE)
+SORT = Binding.Group("Sort (again: the other way round)")
+GROUPS = (LOOK, DO, VIEW, LEAVE, MOVE, SORT)
 
 
 def _key(keys: str, action: str, what: str, group: Binding.Group, *, show: bool = False, name: str = "") -> Binding:
@@ -23,24 +23,23 @@ def _key(keys: str, action: str, what: str, group: Binding.Group, *, show: bool 
 
 
 APP_KEYS: list[BindingType] = [
-    _key("1", "overview", "overview", LOOK, show=True),
     _key("e", "evidence", "evidence", LOOK, show=True),
     _key("r", "runbook", "runbook", LOOK, show=True),
-    _key("question_mark,f1", "help", "help", LOOK, show=True),
-    _key("w", "probe", "send the probe (asks first)", DO),
-    _key("c", "copy", "copy the verdict as text", DO),
+    _key("D", "switches", "demo", DO, show=True, name="demo"),
     _key("colon,ctrl+p", "command", "command", DO, show=True),
-    _key("D", "switches", "demo incidents", DO, show=True),
     _key("space", "pause", "pause", VIEW, show=True),
-    _key("ctrl+r", "refresh", "read now", VIEW),
+    _key("1", "overview", "overview", LOOK),
+    _key("question_mark,f1", "help", "help", LOOK, show=True),
+    _key("w", "probe", "send probe (asks first)", DO),
+    _key("c", "copy", "copy verdict as text", DO),
+    _key("ctrl+r", "refresh", "read now", DO),
     _key("plus,equals_sign", "slower", "longer interval", VIEW),
     _key("minus", "faster", "shorter interval", VIEW),
     Binding("ctrl+c", "quit", "quit", show=False, group=LEAVE, id="quit", priority=True),
 ]
 
 VIEW_KEYS: list[BindingType] = [
-    _key("escape", "back", "back", LEAVE),
-    _key("q", "close", "close the view; quit at the overview", LEAVE),
+    _key("escape,q", "close", "back", LEAVE, show=True),
 ]
 
 OVERVIEW_KEYS: list[BindingType] = [
@@ -48,6 +47,8 @@ OVERVIEW_KEYS: list[BindingType] = [
     _key("exclamation_mark,ctrl+z", "faults", "faults only", VIEW, show=True),
     _key("left_square_bracket", "verdict(-1)", "previous verdict", VIEW, name="previous_verdict"),
     _key("right_square_bracket", "verdict(1)", "next verdict", VIEW, name="next_verdict"),
+    _key("escape", "clear", "clear the filter", VIEW),
+    _key("q", "close", "quit", LEAVE),
     *[
         _key(key, f"sort('{key}')", column.value if column else "badness", SORT, name=f"sort_{key.lower()}")
         for key, column in SORT_KEYS.items()
@@ -63,7 +64,9 @@ MOVE_KEYS: list[BindingType] = [
     _key("G,end", "end(1)", "last line", MOVE, name="last"),
 ]
 
-OPEN_KEYS: list[BindingType] = [_key("enter", "open", "open", LOOK, show=True)]
+OPEN_KEYS: list[BindingType] = [
+    Binding("enter", "open", "open", key_display="enter", group=LOOK, id="open"),
+]
 
 Active = Mapping[str, ActiveBinding]
 Display = Callable[[Binding], str]
@@ -71,7 +74,7 @@ Display = Callable[[Binding], str]
 
 def help_groups(active: Active, display: Display) -> list[tuple[str, list[tuple[str, str]]]]:
     """(heading, [(keys, what they do)]) for every described key that is bound now."""
-    found: dict[str, dict[str, list[str]]] = {group.description: {} for group in _ORDER}
+    found: dict[str, dict[str, list[str]]] = {group.description: {} for group in GROUPS}
     for entry in active.values():
         group = entry.binding.group
         if entry.enabled and group is not None and group.description in found and entry.binding.description:

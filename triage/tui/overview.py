@@ -48,7 +48,8 @@ class Overview(View):
 
     def draw(self, observation: Observation | None) -> None:
         rows = fleet_rows(observation.situation, observation.diagnosis) if observation else ()
-        self._card.show(observation, self.session.verdict_index, clean(self.session.feed.name))
+        name = clean(self.session.feed.name)
+        self._card.show(observation, self.session.verdict_index, name, probe_on=self.session.probe_on)
         self._rows = rows
         self._arrange()
 
@@ -56,6 +57,11 @@ class Overview(View):
         rows = chosen(self._rows, self._filter.value, faults_only=self._faults_only)
         self._seen = len(rows)
         self._table.show(arranged(rows, self._by, reverse=self._reverse), self._by, self._reverse)
+
+    def crumb(self) -> str:
+        """The model, when all replicas serve the same one."""
+        models = {row.model for row in self._rows if row.model}
+        return models.pop() if len(models) == 1 else ""
 
     def notices(self) -> list[tuple[str, bool]]:
         pieces = []
@@ -104,8 +110,7 @@ class Overview(View):
         self._filter.remove_class("-open")
         self._table.focus()
 
-    def action_back(self) -> None:
-        """At the root there is nothing to go back to: clear the filter instead."""
+    def action_clear(self) -> None:
         self._filter.value = ""
         self._close_filter()
 

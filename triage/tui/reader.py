@@ -16,7 +16,8 @@ class Reader(ScrollView, can_focus=True, inherit_bindings=False):
     """Shows what `lines(width)` gives, and asks again when the width changes."""
 
     DEFAULT_CSS = """
-    Reader { height: 1fr; scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: scroll; }
+    Reader { height: 1fr; overflow-x: hidden; overflow-y: scroll;
+             scrollbar-size-vertical: 1; scrollbar-background: $surface; }
     """
     BINDINGS = MOVE_KEYS
 

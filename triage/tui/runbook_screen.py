@@ -16,9 +16,10 @@ class RunbookPage(VerticalScroll, can_focus=True, inherit_bindings=False):
     """Scrolls with the keys of the other views."""
 
     DEFAULT_CSS = """
-    RunbookPage { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
+    RunbookPage { height: 1fr; scrollbar-size-vertical: 1; scrollbar-background: $surface; padding: 0 1; }
     RunbookPage Markdown { padding: 0; margin: 0; background: transparent; }
     RunbookPage Markdown > * { margin: 0 0 1 0; }
+    RunbookPage MarkdownH1 { content-align: left middle; }
     """
     BINDINGS = MOVE_KEYS
 
@@ -34,10 +35,11 @@ class RunbookPage(VerticalScroll, can_focus=True, inherit_bindings=False):
             yield Markdown(self._text, open_links=False)
 
     def action_move(self, step: int) -> None:
-        self.scroll_relative(y=step, animate=False, force=True)
+        # At once: keys that come in one burst would all start from the same place otherwise.
+        self.scroll_relative(y=step, animate=False, force=True, immediate=True)
 
     def action_page(self, step: int) -> None:
-        self.scroll_relative(y=step * max(self.size.height - 1, 1), animate=False, force=True)
+        self.scroll_relative(y=step * max(self.size.height - 1, 1), animate=False, force=True, immediate=True)
 
     def action_end(self, step: int) -> None:
         self.scroll_to(y=self.max_scroll_y if step > 0 else 0, animate=False, force=True)
@@ -47,6 +49,8 @@ class RunbookPage(VerticalScroll, can_focus=True, inherit_bindings=False):
 
 
 class RunbookScreen(View):
+    AUTO_FOCUS = "RunbookPage"
+
     def __init__(self, session: Session, kind: str, text: str | None) -> None:
         """text: Markdown with every placeholder filled, remote text in it already made harmless; or None."""
         super().__init__(session)

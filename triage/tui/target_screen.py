@@ -8,6 +8,7 @@ from textual.widget import Widget
 from triage.monitor.observation import Observation
 from triage.tui.charts import chart_lines
 from triage.tui.fleet import find
+from triage.tui.lines import line
 from triage.tui.reader import Reader
 from triage.tui.session import Session
 from triage.tui.target_text import target_lines
@@ -30,7 +31,7 @@ class TargetScreen(View):
 
     def draw(self, observation: Observation | None) -> None:
         if observation is None:
-            self._reader.show(lambda _width: [Text(" no reading yet")])
+            self._reader.show(lambda _width: [line(" no reading yet")])
             return
         replica, status = find(observation.situation, self._key)
         target = self._key.partition("\n")[0]

@@ -1,19 +1,23 @@
 """One target in full: every quantity with unit, source and age, and each histogram's intervals."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
 from triage.domain.absence import NOT_APPLICABLE, NOT_EXPORTED, Absent, Number, known
+from triage.domain.histogram import Histogram
 from triage.domain.quantity import COUNTERS, HISTOGRAMS, UNITS, Quantity
 from triage.domain.situation import Replica, TargetStatus
+from triage.domain.text import clean
 from triage.domain.window import Window
 from triage.tui import look, numbers
-from triage.tui.wording import fit, fold
+from triage.tui.lines import labelled, line
+from triage.tui.wording import fit, fold, pack
 
 _GAUGES = tuple(quantity for quantity in Quantity if quantity not in COUNTERS and quantity not in HISTOGRAMS)
-_NAME, _VALUE, _UNIT = 24, 9, 11
+_NAME, _VALUE, _UNIT = 24, 9, 9
 
 
 def target_lines(replica: Replica | None, status: TargetStatus | None, width: int) -> list[Text]:
@@ -21,14 +25,14 @@ def target_lines(replica: Replica | None, status: TargetStatus | None, width: in
     lines = list(_facts(replica, status, width))
     if replica is None:
         return lines
-    lines.extend([Text(), *_table("Gauges", "now", _gauges(replica.window), replica, width)])
-    lines.extend([Text(), *_table("Counters", "per s", _counters(replica.window), replica, width)])
-    return [*lines, Text(), *_histograms(replica, width)]
+    lines.extend([line(), *_table("Gauges", "now", _gauges(replica.window), replica, width)])
+    lines.extend([line(), *_table("Counters", "per s", _counters(replica.window), replica, width)])
+    return [*lines, line(), *_histograms(replica, width)]
 
 
 def _facts(replica: Replica | None, status: TargetStatus | None, width: int) -> Iterator[Text]:
     if status is None and replica is None:
-        yield Text("  no longer among the targets", style=look.NOTE)
+        yield line(("  no longer among the targets", look.NOTE))
         return
     target = status.target if status else replica.target if replica else None
     if target is not None and target.url:
@@ -38,8 +42,6 @@ def _facts(replica: Replica | None, status: TargetStatus | None, width: int) -> 
         yield from _fact("state", f"{status.state.value}{answered}", width, look.STATE_STYLE[status.state])
         if status.failure is not None:
             yield from _fact("failure", str(status.failure), width, look.WARN)
-        if status.unchanged_s is not None:
-            yield from _fact("unchanged", f"page the same to the letter for {numbers.age(status.unchanged_s)}", width)
         for problem in status.problems:
             yield from _fact("problem", problem, width, look.NOTE)
         if replica is None and status.families:
@@ -54,7 +56,8 @@ def _replica_facts(replica: Replica, width: int) -> Iterator[Text]:
     yield from _fact("model", replica.model, width)
     yield from _fact("engine", f"{engine}, dialect {window.last.dialect}, role {window.last.role.value}", width)
     yield from _fact("source", window.last.source, width)
-    parts = [f"{numbers.age(window.seconds)} of {window.readings} readings"]
+    covered = f"{numbers.age(window.seconds)} between {window.readings} readings"
+    parts = ["one reading: no rates yet" if window.single else covered]
     parts.append("interval assumed" if window.assumed else "")
     parts.append(f"{window.resets} counter resets" if window.resets else "")
     parts.append("process restarted inside" if window.restarted else "")
@@ -71,14 +74,11 @@ def _some(families: Iterable[str], limit: int = 6) -> str:
     return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 
-def _fact(label: str, text: str, width: int, style: Style = look.NORMAL) -> Iterator[Text]:
-    for place, row in enumerate(fold(text, width - 14)):
-        line = Text(f"  {label if place == 0 else '':<11}", style=look.LABEL, no_wrap=True)
-        line.append(row, look.NORMAL if style is look.NORMAL else style)
-        yield line
+def _fact(label: str, text: str, width: int, style: Style = look.NORMAL) -> list[Text]:
+    return labelled(label, fold(text, width - 14), 2, 11, style)
 
 
-# One row of a table: what, its value, what stands beside it, or why there is no value.
+# One row of a table: what, its value, what stands beside it.
 _Row = tuple[Quantity, Number, str]
 
 
@@ -103,64 +103,79 @@ def _counters(window: Window) -> Iterator[_Row]:
 
 
 def _table(heading: str, column: str, rows: Iterable[_Row], replica: Replica, width: int) -> Iterator[Text]:
-    """Known ones first, then those without a value with the reason."""
-    listed = sorted(rows, key=lambda row: not known(row[1]))
-    line = Text(f" {fit(heading, _NAME)}", style=look.HEADING, no_wrap=True)
-    line.append(fit(column, _VALUE, right=True), look.LABEL)
-    line.append(f" {fit('unit', _UNIT)}{fit('age', 7)}", look.LABEL)
-    line.append("series", look.LABEL)
-    yield line
-    for quantity, value, beside in listed:
-        yield _quantity(quantity, value, beside, replica, width)
+    """Known ones line by line; those without a value by their reason."""
+    columns = f"{fit(column, _VALUE, right=True)} {fit('unit', _UNIT)}{fit('age', 7)}series"
+    yield line((f" {fit(heading, _NAME)}", look.HEADING), (columns, look.LABEL))
+    missing: dict[str, list[str]] = {}
+    for quantity, value, beside in rows:
+        if isinstance(value, Absent):
+            missing.setdefault(_reason(value), []).append(quantity.value)
+        else:
+            yield from _quantity(quantity, value, beside, replica, width)
+    yield from _missing(missing, width)
 
 
-def _quantity(quantity: Quantity, value: Number, beside: str, replica: Replica, width: int) -> Text:
-    line = Text(f"   {fit(quantity.value, _NAME - 2)}", no_wrap=True, overflow="crop")
-    line.append(fit(numbers.plain(value), _VALUE, right=True), look.BOLD if known(value) else look.DIM)
-    if isinstance(value, Absent):
-        line.append(f" {value.reason.value}{f': {value.why}' if value.why else ''}", look.DIM)
-        return line
-    unit = UNITS.get(quantity, "")
-    line.append(f" {fit(unit, _UNIT)}{fit(numbers.age(replica.age_s), 7)}", look.DIM)
-    source = replica.window.last.names.get(quantity, "")
-    rest = " · ".join(part for part in (source, beside) if part)
-    line.append(fit(rest, max(width - line.cell_len, 0)))
-    return line
+def _quantity(quantity: Quantity, value: float, beside: str, replica: Replica, width: int) -> Iterator[Text]:
+    row = line(
+        f"   {fit(quantity.value, _NAME - 2)}",
+        (fit(numbers.plain(value), _VALUE, right=True), look.BOLD),
+        (f" {fit(UNITS.get(quantity, ''), _UNIT)}{fit(numbers.age(replica.age_s), 7)}", look.DIM),
+    )
+    yield from _beside(row, [replica.window.last.names.get(quantity, ""), beside], width)
+
+
+def _beside(row: Text, pieces: Iterable[str], width: int) -> Iterator[Text]:
+    """What fits behind a row stands there, the rest below it: names of series are for copying, so uncut."""
+    rest = [piece for piece in (clean(piece) for piece in pieces) if piece]
+    text = " · ".join(rest)
+    if row.cell_len + cell_len(text) <= width:
+        yield row.append(text, look.DIM)
+        return
+    yield row
+    yield from (line((f"       {below}", look.DIM)) for below in pack(rest, width - 7, 4))
+
+
+def _reason(value: Absent) -> str:
+    return f"{value.reason.value} ({value.why})" if value.why else value.reason.value
+
+
+def _missing(names_by_reason: Mapping[str, Sequence[str]], width: int) -> Iterator[Text]:
+    for reason, names in names_by_reason.items():
+        for place, row in enumerate(fold(f"{numbers.DASH} {reason}: {', '.join(names)}", width - 6)):
+            yield line((("   " if place == 0 else "     ") + row, look.DIM))
+
+
+_HISTOGRAM_COLUMNS = (("mean", 8), ("p50", 10), ("p95", 10), ("p99", 10), ("n", 7), ("%>top", 7))
 
 
 def _histograms(replica: Replica, width: int) -> Iterator[Text]:
-    line = Text(f" {fit('Histograms', 18)}", style=look.HEADING, no_wrap=True)
-    for heading, room in _HISTOGRAM_COLUMNS:
-        line.append(fit(heading, room, right=True), look.LABEL)
-    line.append("  unit   series", look.LABEL)
-    yield line
-    missing: list[tuple[Quantity, str]] = []
+    columns = "".join(fit(heading, room, right=True) for heading, room in _HISTOGRAM_COLUMNS)
+    yield line((f" {fit('Histograms', _NAME)}", look.HEADING), (columns, look.LABEL))
+    missing: dict[str, list[str]] = {}
     for quantity in Quantity:
         if quantity not in HISTOGRAMS:
             continue
         histogram = replica.window.histograms.get(quantity)
         if histogram is None:
             mean = replica.window.mean(quantity)
-            missing.append((quantity, mean.reason.value if isinstance(mean, Absent) else ""))
-            continue
-        seconds = UNITS.get(quantity) == "s"
-        cells: Sequence[str] = (
-            numbers.plain(histogram.mean()),
-            *(numbers.interval(histogram.quantile(q), seconds=seconds) for q in (0.5, 0.95, 0.99)),
-            numbers.count(histogram.count),
-            numbers.percent(histogram.share_above_top()),
-        )
-        line = Text(f"   {fit(quantity.value, 16)}", no_wrap=True, overflow="crop")
-        for text, (_, room) in zip(cells, _HISTOGRAM_COLUMNS, strict=True):
-            line.append(fit(text, room, right=True), look.DIM if text == numbers.DASH else look.NORMAL)
-        line.append(f"  {fit(UNITS.get(quantity, ''), 7)}", look.DIM)
-        line.append(fit(replica.window.last.names.get(quantity, ""), max(width - line.cell_len, 0)))
-        yield line
-    for quantity, why in missing:
-        line = Text(f"   {fit(quantity.value, 16)}", no_wrap=True)
-        line.append(fit(numbers.DASH, _HISTOGRAM_COLUMNS[0][1], right=True) + f"  {why}", look.DIM)
-        yield line
-    yield Text("   a quantile is the bucket it lies in; – where there are too few samples", style=look.DIM)
+            missing.setdefault(_reason(mean) if isinstance(mean, Absent) else "", []).append(quantity.value)
+        else:
+            yield from _histogram(quantity, histogram, replica, width)
+    yield from _missing(missing, width)
+    yield line(("   a quantile is the bucket it lies in; – where there are too few samples", look.DIM))
 
 
-_HISTOGRAM_COLUMNS = (("mean", 8), ("p50", 11), ("p95", 11), ("p99", 11), ("n", 7), ("%>top", 7))
+def _histogram(quantity: Quantity, histogram: Histogram, replica: Replica, width: int) -> Iterator[Text]:
+    unit = UNITS.get(quantity, "")
+    cells = (
+        numbers.plain(histogram.mean()),
+        *(numbers.interval(histogram.quantile(q), seconds=unit == "s") for q in (0.5, 0.95, 0.99)),
+        numbers.count(histogram.count),
+        numbers.percent(histogram.share_above_top()),
+    )
+    row = line(f"   {fit(quantity.value, _NAME - 2)}")
+    for text, (_, room) in zip(cells, _HISTOGRAM_COLUMNS, strict=True):
+        row.append(fit(text, room, right=True), look.DIM if text == numbers.DASH else look.NORMAL)
+    row.append("  ")
+    series = replica.window.last.names.get(quantity, "")
+    yield from _beside(row, [unit, f"{numbers.age(replica.age_s)} old", series], width)

@@ -9,12 +9,12 @@ from textual.widgets import Static
 
 from triage.monitor.observation import Observation
 from triage.tui import look
-from triage.tui.arrange import WIDE
 from triage.tui.card import card_lines
 from triage.tui.keys import LOOK
+from triage.tui.lines import line
 
-# The card may take half of an 80×24 screen, and less of a small one: the fleet must stay visible.
-_HEIGHT, _HEIGHT_WIDE, _HEIGHT_SMALL = 11, 12, 5
+# The card may take half of the screen, and not more than it ever needs: the fleet must stay visible.
+_LEAST, _MOST = 4, 12
 
 
 class VerdictCard(Static, can_focus=True):
@@ -32,11 +32,13 @@ class VerdictCard(Static, can_focus=True):
         self._observation: Observation | None = None
         self._index = 0
         self._waiting_for = ""
+        self._probe_on = False
         self._drawn: Text | None = None
 
-    def show(self, observation: Observation | None, index: int, waiting_for: str) -> None:
+    def show(self, observation: Observation | None, index: int, waiting_for: str, *, probe_on: bool) -> None:
         """waiting_for: the feed's name, shown until the first round arrives."""
         self._observation, self._index, self._waiting_for = observation, index, waiting_for
+        self._probe_on = probe_on
         self._redraw()
 
     def on_resize(self) -> None:
@@ -48,13 +50,11 @@ class VerdictCard(Static, can_focus=True):
     def _redraw(self) -> None:
         width = self.app.size.width
         if self._observation is None or not self._observation.diagnosis.verdicts:
-            content = Text(" WAITING", look.HEADING)
-            content.append(f"  for the first reading of {self._waiting_for}", look.NORMAL)
+            content = line((" WAITING", look.HEADING), f"  for the first reading of {self._waiting_for}")
         else:
-            height = _HEIGHT_WIDE if width >= WIDE else _HEIGHT
-            if self.app.size.height < 20:
-                height = _HEIGHT_SMALL
-            content = Text("\n").join(card_lines(self._observation, self._index, width, height))
+            height = max(min(self.app.size.height // 2, _MOST), _LEAST)
+            lines = card_lines(self._observation, self._index, width, height, probe_on=self._probe_on)
+            content = Text("\n").join(lines)
         if content != self._drawn:
             self._drawn = content
             self.update(content)

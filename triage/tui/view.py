@@ -70,9 +70,6 @@ class View(Screen[None]):
     def on_screen_resume(self) -> None:
         self.refresh_view()
 
-    def action_back(self) -> None:
-        self.action_close()
-
     def action_close(self) -> None:
         if self.ROOT:
             self.app.exit()

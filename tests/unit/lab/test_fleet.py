@@ -72,9 +72,11 @@ async def test_switching_changes_what_the_engines_do(parse_page: Callable, add_u
         assert fleet.incident == "slow-decode"
         assert await next_itl() > 0.15
         fleet.switch("queueing")
+        waiting = 0.0
         async with asyncio.timeout(20):
-            while add_up(await page(client, url, parse_page), "vllm:num_requests_waiting") < 64:
+            while waiting < 64:
                 await asyncio.sleep(0.02)
+                waiting = add_up(await page(client, url, parse_page), "vllm:num_requests_waiting")
 
 
 async def test_a_probe_meets_the_incident(parse_page: Callable) -> None:

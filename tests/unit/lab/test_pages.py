@@ -215,7 +215,7 @@ def test_a_sglang_prefill_report_leaves_out_the_requests_it_brings_in(
     replica.advance(0.2)
     page = parse_page(replica.metrics.page(1.7e9))
     assert add_up(page, "sglang:num_running_reqs") == 1
-    replica.advance(1.0)
+    replica.advance(2.0)
     page = parse_page(replica.metrics.page(1.7e9))
     assert add_up(page, "sglang:num_running_reqs") == 3
     assert add_up(page, "sglang:gen_throughput") == pytest.approx(3 / 0.013, rel=0.01)

@@ -63,7 +63,7 @@ async def serving(spec: ReplicaSpec, incident: Incident, speed: float = 20.0) ->
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - what it waits for happens inside an engine without events
             await asyncio.sleep(0.005)
 
 
@@ -153,6 +153,8 @@ async def test_text_completions(spec: Callable[..., ReplicaSpec], nothing_wrong:
         b"{not json",
         b"\xff\xfe",
         b"[]",
+        b'{"messages": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"model": "\\ud800", "messages": [{"role": "user"}]}',
         b'{"model": "tiny"}',
         b'{"model": "tiny", "messages": []}',
         b'{"model": "tiny", "messages": "hello"}',
@@ -282,9 +284,13 @@ async def test_a_client_that_leaves_in_mid_stream_is_dropped(
 
 
 async def test_closing_cuts_open_streams(spec: Callable[..., ReplicaSpec], nothing_wrong: Incident) -> None:
-    async with serving(spec(step_base_s=100.0), nothing_wrong, speed=1.0) as served:
-        client = asyncio.create_task(served.post(stream=True))
-        await until(lambda: served.replica.engine.open_requests == 1)
-    with pytest.raises(aiohttp.ClientError):
-        await client
+    async with aiohttp.ClientSession() as client:
+        async with serving(spec(step_base_s=100.0), nothing_wrong, speed=1.0) as served:
+            served.client, closed_early = client, served.client
+            await closed_early.close()
+            waiting = asyncio.create_task(served.post(stream=True))
+            await until(lambda: served.replica.engine.open_requests == 1)
+        async with asyncio.timeout(10):
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await waiting
     assert served.replica.engine.open_requests == 0

@@ -76,3 +76,11 @@ def test_users_come_and_go_with_the_workload() -> None:
     assert load.next_at == float("inf")
     load.change(LOAD, 300.0)
     assert drained(load) == {0, 1, 2, 3, 4}
+
+
+def test_users_who_left_while_thinking_can_come_back() -> None:
+    load = ClosedLoop(LOAD, "a")
+    load.change(msgspec.structs.replace(LOAD, users=2), 1.0)
+    load.change(LOAD, 2.0)
+    assert drained(load) == {0, 1, 2, 3, 4}
+    assert load.next_at == float("inf")

@@ -1,0 +1,33 @@
+"""Options that several commands share, declared once."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class OutputFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+TargetOption = Annotated[
+    list[str] | None,
+    typer.Option("--target", metavar="[NAME=]URL", help="An engine's base URL or metrics URL. Repeatable."),
+]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", help="Configuration file instead of triage.toml.", dir_okay=False)
+]
+WindowOption = Annotated[
+    float | None, typer.Option("--window", metavar="SECONDS", min=2.0, max=3600.0, help="Window that is judged. [30]")
+]
+IntervalOption = Annotated[
+    float | None, typer.Option("--interval", metavar="SECONDS", min=0.5, max=300.0, help="Between two scrapes. [5]")
+]
+TimeoutOption = Annotated[
+    float | None, typer.Option("--timeout", metavar="SECONDS", min=0.1, max=120.0, help="For one read. [5]")
+]
+FormatOption = Annotated[OutputFormat, typer.Option("--format", help="How to print the report.")]
+IncidentOption = Annotated[str, typer.Option("--incident", help="healthy, queueing, hidden-reasoning or slow-decode.")]

@@ -1,0 +1,46 @@
+"""What may be sent at all: by purpose, method and path."""
+
+import re
+from enum import StrEnum
+
+from triage.domain.target import Failure, FailureReason
+from triage.domain.text import clean
+
+
+class Purpose(StrEnum):
+    READ = "read"  # looks; the engine does no work for it
+    PROBE = "probe"  # asks the model for tokens: budgeted, announced, marked
+
+
+# GET is not automatically safe: SGLang flushes its cache, releases GPU memory and starts profilers on GET.
+# So the list names what is read, and everything else is refused. /health is on it for the health of engines;
+# SGLang can be set to generate one token for it, and LiteLLM's calls its models: no source polls it.
+_TAILS = {
+    (Purpose.READ, "GET"): (
+        "metrics",
+        "prometheus/metrics",
+        "v1/metrics",
+        "v1/models",
+        "api/ps",
+        "health",
+        "version",
+        "load",
+    ),
+    (Purpose.PROBE, "POST"): ("v1/chat/completions", "v1/completions"),
+}
+# A path prefix of a gateway may stand before it. Neither empty nor dot segments, escapes, ';' or '\': proxies and
+# servers read those differently, and what looks like /metrics here could be another route there.
+_SEGMENT = r"/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~:!$&'()*+,=-]+"
+_ALLOWED = {
+    key: re.compile(f"(?:{_SEGMENT})*/(?:{'|'.join(map(re.escape, tails))})/?") for key, tails in _TAILS.items()
+}
+
+
+def refusal(purpose: Purpose, method: str, path: str) -> Failure | None:
+    """Why this request is not sent, or None when it may be. path: without query."""
+    pattern = _ALLOWED.get((purpose, method))
+    if pattern is not None and pattern.fullmatch(path):
+        return None
+    return Failure(
+        FailureReason.NOT_ALLOWED, f"{clean(method, 20)} {clean(path, 120)} is not on the list for a {purpose.value}"
+    )
