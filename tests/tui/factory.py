@@ -161,7 +161,12 @@ def status(
 ) -> TargetStatus:
     failure = Failure(reason, detail) if reason else None
     return TargetStatus(
-        Target(name, f"http://{name}:8000", "llama-3.1-70b"), state, failure, AT - (age_s or 0), age_s, problems=problems
+        Target(name, f"http://{name}:8000", "llama-3.1-70b"),
+        state,
+        failure,
+        AT - (age_s or 0),
+        age_s,
+        problems=problems,
     )
 
 
@@ -211,7 +216,9 @@ KV_VERDICT = Verdict(
     summary="KV use is 93 % while requests wait",
     detail="admission",
     share=Share(0.22, 0.15, 0.3),
-    evidence=(evidence("engine.kv", "KV use 0.93 while 41 requests wait", value=0.93, unit="share", threshold=0.9, n=7),),
+    evidence=(
+        evidence("engine.kv", "KV use 0.93 while 41 requests wait", value=0.93, unit="share", threshold=0.9, n=7),
+    ),
     runbook="kv-pressure",
     next_test="Look whether preemptions rise when the running batch grows",
 )  # fmt: skip
@@ -270,7 +277,8 @@ def healthy(sequence: int = 1) -> Observation:
         summary="No limit is broken on 3 replicas; nothing waits",
         evidence=(
             evidence("engine.waiting", "nothing waits", value=0, unit="requests", n=7),
-            evidence("engine.ttft", "first token p95 in 0.25–0.5 s, bound 3 s", value=0.5, unit="s", threshold=3, n=1236),
+            evidence("engine.ttft", "first token p95 in 0.25–0.5 s, bound 3 s", value=0.5, unit="s", threshold=3,
+                     n=1236),
         ),
         next_test="Send the probe to confirm that an answer arrives whole",
     )  # fmt: skip
@@ -337,7 +345,8 @@ def dark(sequence: int = 1) -> Observation:
 def fleet(count: int = 1000, sequence: int = 1) -> Observation:
     """Many replicas whose numbers differ from round to round."""
     replicas = tuple(
-        busy(f"vllm-{index}", run=index % 60, wait=(index * sequence) % 7, tokens=20_000 + index * sequence, age_s=sequence)
+        busy(f"vllm-{index}", run=index % 60, wait=(index * sequence) % 7, tokens=20_000 + index * sequence,
+             age_s=sequence)
         for index in range(count)
     )  # fmt: skip
     return observe(

@@ -1,5 +1,6 @@
 """Healthy, and not enough to tell: both are verdicts, and both need their reasons."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import msgspec
@@ -45,8 +46,11 @@ def take_stock(situation: Situation, views: Sequence[ReplicaView]) -> Findings:
     outside: list[Evidence] = []
     good: list[Evidence] = []
     unreadable: list[str] = []
+    peers: dict[str, list[ReplicaView]] = defaultdict(list)
     for view in views:
-        bad, leaving, fine, blind = _replica(view, views, situation)
+        peers[view.model].append(view)
+    for view in views:
+        bad, leaving, fine, blind = _replica(view, peers[view.model], situation)
         broken += bad
         outside += leaving
         good += fine
@@ -151,7 +155,7 @@ def _wanted(situation: Situation, findings: Findings, views: Sequence[ReplicaVie
 
 
 def _replica(
-    view: ReplicaView, views: Sequence[ReplicaView], situation: Situation
+    view: ReplicaView, peers: Sequence[ReplicaView], situation: Situation
 ) -> tuple[list[Evidence], list[Evidence], list[Evidence], list[str]]:
     broken: list[Evidence] = []
     good: list[Evidence] = []
@@ -176,7 +180,7 @@ def _replica(
     elif slow is not None and slow.low >= bound.bound:
         text = f"{view.name}: first token p95 is above {seconds(slow.low)} (bound {seconds(bound.bound)})"
         broken.append(_against(view, "first-token-slow", text, Quantity.TTFT, slow.low, bound.bound))
-    reference = per_token_reference(view, [v for v in views if v.model == view.model], limits)
+    reference = per_token_reference(view, peers, limits)
     batch = view.running is not None and reference.explains_by_batch(view.running.mean)
     if known(view.per_token) and view.per_token > reference.bound and not batch:
         against = f"{seconds(reference.value)} ({reference.name})"

@@ -40,17 +40,15 @@ def judge_dead(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypot
     found = []
     by_name = {view.name: view for view in views if not view.is_frontend}
     engines = list(by_name) or ["default"]
-    closed = [
-        status.target.name for status in situation.targets if _closed(status) and status.target.name not in by_name
-    ]
-    for name in (*engines, *closed):
+    closed = {status.target.name: status for status in situation.targets if _closed(status)}
+    for name in dict.fromkeys((*engines, *closed)):
         view = by_name.get(name)
         alone = len(engines) == 1 and not closed
         unnamed = [] if by_name else [log for log in situation.logs if is_current_engine_log(log)]
         logs = view.logs if view is not None else unnamed
         evidence = _fatal_lines(logs) + _api_says_gone(situation.probes, name, alone)
         evidence += _broken_streams(situation.streams) if alone else []
-        evidence += _gone_listener(situation.targets, name)
+        evidence += _gone_listener(closed.get(name))
         if not any(item.strength >= 3 for item in evidence):
             continue
         if view is not None and view.moved:
@@ -153,22 +151,20 @@ def _closed(status: TargetStatus) -> bool:
     return refused and status.answered_at is not None
 
 
-def _gone_listener(targets: Sequence[TargetStatus], name: str) -> list[Evidence]:
-    """It answered before and now nothing listens on its port."""
-    for status in targets:
-        if status.target.name == name and _closed(status):
-            return [
-                Evidence(
-                    id="engine.refused",
-                    direction=Direction.FOR,
-                    strength=3,
-                    family=Family.ENGINE,
-                    text="it answered before; now nothing listens on its port",
-                    source=status.target.url or name,
-                    age_s=status.age_s,
-                )
-            ]
-    return []
+def _gone_listener(status: TargetStatus | None) -> list[Evidence]:
+    if status is None:
+        return []
+    return [
+        Evidence(
+            id="engine.refused",
+            direction=Direction.FOR,
+            strength=3,
+            family=Family.ENGINE,
+            text="it answered before; now nothing listens on its port",
+            source=status.target.url or status.target.name,
+            age_s=status.age_s,
+        )
+    ]
 
 
 def _how_dead(evidence: Sequence[Evidence]) -> str:

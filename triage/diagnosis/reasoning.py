@@ -20,6 +20,8 @@ def judge_reasoning(
 
     An engine's own metrics cannot tell reasoning from visible tokens; only an answer can.
     """
+    if any(_ended_unseen(stream) for stream in streams):
+        return None
     hiding = [(stream, share) for stream in streams if (share := _hidden_share(stream, limits)) is not None]
     if not hiding:
         return None
@@ -52,6 +54,14 @@ def judge_reasoning(
         tested=True,
         confounders=("a probe's prompt is short; users' prompts may be thought about longer or shorter",),
     )
+
+
+def _ended_unseen(stream: StreamReading) -> bool:
+    """It stopped by itself with nothing visible: the whole answer stands in the reasoning field.
+
+    That is a parser or template fault (the answer never arrives), not time spent on thinking.
+    """
+    return stream.completeness is Completeness.EMPTY and stream.reasoning_chars > 0
 
 
 def _hidden_share(stream: StreamReading, limits: Limits) -> float | None:

@@ -19,6 +19,9 @@ SLOWER_THAN_USUAL: Final = 1.5  # ratio to a reference at a comparable batch; 14
 BATCH_GREW: Final = 1.5  # running this many times its reference explains a slower token by itself
 UNCHANGED: Final = 1.2  # within 20 % of its reference a value is "as usual"
 
+# --- batch
+FLAT: Final = 0.1  # a full batch is read one or two short of its limit: gauges are taken after finished requests leave
+
 # --- KV cache
 KV_FULL: Final = 0.9  # naming rule 4a: with requests waiting, KV binds from here
 KV_HIGH: Final = 0.7  # room for few more sequences; a head of the queue that needs more than the rest waits

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from statistics import fmean
 
-from triage.diagnosis.thresholds import DIAL_MINIMUM, WEAK_BELOW
+from triage.diagnosis.thresholds import DIAL_MINIMUM, FLAT, WEAK_BELOW
 from triage.domain.absence import NO_WINDOW, NOT_EXPORTED, Number, known, value_or
 from triage.domain.logs import LogReading, ThroughputLine
 from triage.domain.quantity import HISTOGRAMS, Quantity
@@ -58,6 +58,12 @@ class ReplicaView:
     def always_waiting(self) -> bool:
         """Requests waited in every reading of the window, not just at one moment."""
         return self.waiting is not None and self.waiting.low > 0
+
+    @cached_property
+    def flat_batch(self) -> bool:
+        """The batch has the same size in every reading, within what a full batch varies by."""
+        running = self.running
+        return running is not None and running.high > 0 and running.high - running.low <= FLAT * running.high
 
     @cached_property
     def busy(self) -> bool:

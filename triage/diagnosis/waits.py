@@ -180,9 +180,8 @@ def _head_blocked(wait: Wait) -> Evidence | None:
 
 
 def _at_a_limit(view: ReplicaView) -> bool:
-    running, waiting, kv = view.running, view.waiting, view.kv
-    flat = running is not None and running.low == running.high
-    return flat and waiting is not None and waiting.low > 0 and (kv is None or kv.high < 0.95)
+    waiting, kv = view.waiting, view.kv
+    return view.flat_batch and waiting is not None and waiting.low > 0 and (kv is None or kv.high < 0.95)
 
 
 def _lost_to_kv(wait: Wait) -> Share | None:
@@ -248,10 +247,10 @@ def _from_log(view: ReplicaView) -> list[Hypothesis]:
 
 def _queueing(wait: Wait, kv: Hypothesis | None, gateway_unread: bool) -> Hypothesis:
     view = wait.view
-    waiting, running = view.waiting, view.running
+    waiting = view.waiting
     assert waiting is not None
     evidence: list[Evidence] = []
-    flat = running is not None and running.low == running.high and waiting.low > 0
+    flat = view.flat_batch and waiting.low > 0
     if waiting.high > 0:
         evidence.append(
             view.evidence(
@@ -357,8 +356,8 @@ def _running_text(view: ReplicaView) -> str:
         return "running is not exported"
     limit = view.sequence_limit
     of = f" of {count(limit)}" if known(limit) else ""
-    if running.low == running.high:
-        return f"running is flat at {count(running.last)}{of}"
+    if view.flat_batch:
+        return f"running is flat at {count(running.high)}{of}"
     return f"running {count(running.first)} then {count(running.last)}{of}"
 
 

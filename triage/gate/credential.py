@@ -45,22 +45,77 @@ class CredentialReader:
 async def _read(reference: Credential) -> str | Failure:
     match reference.kind:
         case CredentialKind.ENVIRONMENT:
-            found: bytes | str = os.environ.get(reference.words[0]) or "is not set or empty"
-            raw = None if reference.words[0] not in os.environ else os.environ[reference.words[0]].encode()
+            found = os.environb.get(os.fsencode(reference.words[0]), "is not set")
         case CredentialKind.FILE:
-            found = await _from_file(reference.words[0])
-            raw = found if isinstance(found, bytes) else None
+            found = await _from_file(Path(reference.words[0]))
         case CredentialKind.COMMAND:
             found = await _from_command(reference.words)
-            raw = found if isinstance(found, bytes) else None
-    if raw is None:
-        return _failure(reference, str(found))
-    text = raw.decode("utf-8", "replace").strip()
+    if isinstance(found, str):
+        return _failure(reference, found)
+    text = found.decode("utf-8", "replace").strip()
     if not text:
-        return _failure(reference, "gave nothing")
+        return _failure(reference, "gives nothing")
     if len(text) > _LONGEST or _TOKEN.fullmatch(text) is None:
-        # Also keeps a line end in it from adding a header of its own.
-        return _failure(
-            reference, "gave something that is no token: more than one line, or other than ASCII characters"
-        )
+        # Also keeps a line end in it from becoming a header of its own.
+        return _failure(reference, "gives no token: one line of ASCII characters without spaces is expected")
     return text
+
+
+def _failure(reference: Credential, why: str) -> Failure:
+    return Failure(FailureReason.CREDENTIAL, clean(f"{reference} {why}"))
+
+
+async def _from_file(path: Path) -> bytes | str:
+    """Its bytes, or why not."""
+
+    def read() -> bytes:
+        with path.open("rb") as file:
+            return file.read(_LONGEST + 1)
+
+    try:
+        async with asyncio.timeout(READ_TIMEOUT_S):
+            found = await call_in_daemon(read)
+    except TimeoutError:
+        return f"gives nothing within {READ_TIMEOUT_S:g} s"
+    if isinstance(found, OSError):
+        return f"cannot be read: {found.strerror}"
+    if isinstance(found, Exception):
+        return "cannot be read"
+    return found
+
+
+async def _from_command(argv: tuple[str, ...]) -> bytes | str:
+    """What it prints, or why not. No shell; what it says on stderr is not shown: it may be a secret."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,  # a group of its own, so that its children end with it
+        )
+    except OSError as error:
+        return f"cannot be started: {error.strerror}"
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(READ_TIMEOUT_S):
+            printed = b""
+            while len(printed) <= _LONGEST and (part := await process.stdout.read(_LONGEST)):
+                printed += part
+            if len(printed) > _LONGEST:
+                return "prints too much"
+            code = await process.wait()
+    except TimeoutError:
+        return f"did not end within {READ_TIMEOUT_S:g} s"
+    finally:
+        await _end(process)
+    return printed if code == 0 else f"ended with exit code {code}: run it by hand to see why"
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill it with its children, if it still runs, and collect it."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    await process.wait()

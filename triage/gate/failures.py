@@ -45,7 +45,7 @@ def failure_of(error: BaseException, where: str = "") -> Failure:
         known = _by_system(cause, where)
         if known is not None:
             return known
-    return _by_httpx(error)
+    return _by_httpx(error, where)
 
 
 def failure_of_status(status: int, location: str, content_type: str, body: bytes) -> Failure | None:
@@ -162,13 +162,13 @@ def _tls_sentence(error: ssl.SSLError) -> str:
     return clean(reason or str(error))
 
 
-def _by_httpx(error: BaseException) -> Failure:
+def _by_httpx(error: BaseException, where: str) -> Failure:
     import httpx
 
     text = clean(str(error), 200)
     match error:
         case httpx.ConnectTimeout():
-            return Failure(FailureReason.TIMEOUT, "no connection")
+            return Failure(FailureReason.TIMEOUT, f"no connection to {where}: a firewall, or a wrong address?")
         case httpx.TimeoutException() | TimeoutError():
             return Failure(FailureReason.TIMEOUT, text)
         case httpx.RemoteProtocolError():

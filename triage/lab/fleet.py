@@ -36,7 +36,7 @@ class IncidentInfo(msgspec.Struct, frozen=True):
 
 
 class Fleet:
-    """`async with Fleet() as fleet: await fleet.start("queueing")`. One event loop, no other thread or process.
+    """`async with Fleet() as fleet: await fleet.start("queueing")`. Everything runs in one event loop.
 
     seed: the same seed gives the same history before the start. speed: virtual seconds per real second.
     """
@@ -77,7 +77,7 @@ class Fleet:
         chosen = incident_named(incident)
         if self._pacer is not None:
             raise TriageError("The lab is already running", hint="use switch to change the incident")
-        # In a thread: over a second of computing, during which a screen may want to draw.
+        # In a thread: over half a second of computing, during which a screen may want to draw.
         replicas = await asyncio.to_thread(_past, self._seed, chosen)
         self._incident = chosen
         self._pacer = Pacer(replicas, self._speed)

@@ -34,8 +34,10 @@ def to_markdown(situation: Situation, diagnosis: Diagnosis) -> str:
     lines = [f"# {_word(first)}", "", f"{_code(first.summary)}", "", f"*{_heading(situation, diagnosis)}*", ""]
     for verdict in diagnosis.verdicts:
         lines += [f"## {_word(verdict)}", "", f"{_code(verdict.summary)}", ""]
+        if _scope(verdict):
+            lines.append(f"- scope: {_code(_scope(verdict))}")
         if verdict.share:
-            lines += [f"- share: {_share(verdict.share)}"]
+            lines.append(f"- share: {_share(verdict.share)}")
         lines += [f"- {item.direction.value}: {_code(item.text)} ({_code(item.source)})" for item in verdict.evidence]
         if verdict.next_test:
             lines.append(f"- next: {_code(verdict.next_test)}")
@@ -65,12 +67,16 @@ def _heading(situation: Situation, diagnosis: Diagnosis) -> str:
 def _word(verdict: Verdict) -> str:
     sure = f"{verdict.confidence.value.upper()} " if verdict.confidence else ""
     detail = f" ({verdict.detail})" if verdict.detail else ""
-    scope = " ".join(part for part in (verdict.scope.model, verdict.scope.replica, verdict.scope.node) if part)
-    return f"{sure}{verdict.kind.value}{detail}" + (f" · {scope}" if scope else "")
+    return f"{sure}{verdict.kind.value}{detail}"
+
+
+def _scope(verdict: Verdict) -> str:
+    return " ".join(part for part in (verdict.scope.model, verdict.scope.replica, verdict.scope.node) if part)
 
 
 def _verdict_lines(verdict: Verdict, *, first: bool) -> list[str]:
-    lines = [_word(verdict), *_wrapped("  ", verdict.summary)]
+    scope = _scope(verdict)
+    lines = [_word(verdict) + (f" · {scope}" if scope else ""), *_wrapped("  ", verdict.summary)]
     if verdict.share:
         lines.append(f"  share    {_share(verdict.share)}")
     for direction in (Direction.FOR, Direction.AGAINST):

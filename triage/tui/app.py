@@ -26,7 +26,7 @@ __all__ = ["Switch", "TriageApp"]
 
 _INTERVALS = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0)
 # After a failed round the feed is asked again, not in a busy loop and not after minutes.
-_RETRY_LEAST_S, _RETRY_MOST_S = 0.5, 15.0
+_RETRY_LEAST_S, _RETRY_MOST_S = 0.5, 5.0
 
 
 class TriageApp(App[None]):

@@ -61,6 +61,7 @@ _WIDE = (
     Place(Column.AGE, 7),
 )
 _CURSOR = 2
+_DROPPED = (Column.HITS, Column.SPEED, Column.TOKEN_TIME, Column.KV, Column.AGE, Column.TTFT95)
 
 
 @lru_cache(maxsize=64)
@@ -69,7 +70,7 @@ def places(width: int) -> tuple[Place, ...]:
     if width < WIDE:
         fixed = list(_NARROW)
         # Below 80 columns the least telling columns go first.
-        for column in (Column.HITS, Column.SPEED, Column.TOKEN_TIME, Column.KV):
+        for column in _DROPPED:
             if width - _CURSOR - sum(place.width for place in fixed) >= 14:
                 break
             fixed = [place for place in fixed if place.column is not column]

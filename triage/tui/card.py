@@ -30,7 +30,7 @@ def card_lines(observation: Observation, index: int, width: int, height: int, *,
     blocks: list[tuple[int, list[Text]]] = [
         (0, [_head(observation, verdict, index, width)]),
         (1, _plain(shorten(verdict.summary, width - 2, 2))),
-        (3, _labelled("where", pack(scope_pieces(verdict.scope), room, 1))),
+        (3, _labelled("where", pack([*scope_pieces(verdict.scope), *_assumed(observation)], room, 1))),
         (1, _labelled("for", pack(_texts(verdict, Direction.FOR), room, lines))),
         (5, _labelled("against", pack(_texts(verdict, Direction.AGAINST), room, 1), look.WARN)),
         (4, _labelled("out", pack(map(_ruled_out, diagnosis.ruled_out), room, 1))),
@@ -62,15 +62,19 @@ def scope_pieces(scope: Scope) -> list[str]:
 
 
 def window_text(observation: Observation) -> str:
-    """30s window, and whether its length is measured or assumed."""
-    assumed = any(replica.window.assumed for replica in observation.situation.replicas)
-    return f"{numbers.age(observation.diagnosis.window_s)} window{', interval assumed' if assumed else ''}"
+    """30s window, interval assumed."""
+    return ", ".join([f"{numbers.age(observation.diagnosis.window_s)} window", *_assumed(observation)])
+
+
+def _assumed(observation: Observation) -> list[str]:
+    """Says so when the time between readings is not in the evidence."""
+    return ["interval assumed"] if any(replica.window.assumed for replica in observation.situation.replicas) else []
 
 
 def _head(observation: Observation, verdict: Verdict, index: int, width: int) -> Text:
     total = len(observation.diagnosis.verdicts)
     ends = [f"{index + 1} of {total} [ ]"] if total > 1 else []
-    ends.insert(0, window_text(observation))
+    ends.insert(0, f"{numbers.age(observation.diagnosis.window_s)} window")
     full, brief = share_text(verdict), share_text(verdict, of=False)
     # From the fullest wording to the shortest, the first that fits.
     for share, tail in ((full, ends), (full, ends[1:]), (brief, ends), (brief, ends[1:]), ("", ends[1:]), ("", [])):

@@ -83,9 +83,9 @@ class CommandScreen(ModalScreen[Command | None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         # Typing and enter may arrive in one burst, before the list has followed.
-        self._show(event.value) if matching(self._commands, event.value) != self._found else None
-        place = self._list.highlighted
-        self.dismiss(self._found[place] if place is not None and self._found else None)
+        found = matching(self._commands, event.value)
+        place = (self._list.highlighted or 0) if found == self._found else 0
+        self.dismiss(found[place] if place < len(found) else None)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self._found[event.option_index])

@@ -14,7 +14,7 @@ from triage.tui.keys import LOOK
 from triage.tui.lines import line
 
 # The card may take half of the screen, and not more than it ever needs: the fleet must stay visible.
-_LEAST, _MOST = 4, 12
+_MOST = 12
 
 
 class VerdictCard(Static, can_focus=True):
@@ -52,7 +52,7 @@ class VerdictCard(Static, can_focus=True):
         if self._observation is None or not self._observation.diagnosis.verdicts:
             content = line((" WAITING", look.HEADING), f"  for the first reading of {self._waiting_for}")
         else:
-            height = max(min(self.app.size.height // 2, _MOST), _LEAST)
+            height = max(min(self.app.size.height // 2, _MOST), 1)
             lines = card_lines(self._observation, self._index, width, height, probe_on=self._probe_on)
             content = Text("\n").join(lines)
         if content != self._drawn:

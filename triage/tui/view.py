@@ -18,6 +18,9 @@ from triage.tui.title_line import TitleLine
 class View(Screen[None]):
     """A screen that shows Observations. Subclasses give the body and draw one observation."""
 
+    DEFAULT_CSS = """
+    View { overflow: hidden; }
+    """
     BINDINGS = VIEW_KEYS
     ROOT = False
 

@@ -1,0 +1,117 @@
+"""The loop: publishes each round, wakes listeners, survives a failing probe, ends when cancelled."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from tests.factory import reading
+from triage.domain.errors import TriageError
+from triage.domain.limits import Limits
+from triage.domain.quantity import Quantity as Q
+from triage.domain.reading import PageReading, Scrape
+from triage.domain.stream import ProbeReading, StreamReading
+from triage.domain.target import Target
+from triage.monitor.monitor import LONGEST_INTERVAL_S, SHORTEST_INTERVAL_S, Monitor
+
+A = Target("a", "http://a")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Source:
+    """Each read takes half a second of the clock and finds ten tokens for each of its seconds."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.targets: Sequence[Target] = [A]
+        self.rounds = 0
+        self.closed = False
+
+    async def read(self) -> list[Scrape]:
+        self.rounds += 1
+        self.clock.now += 0.5
+        own = reading({Q.RUNNING: 1, Q.GENERATION_TOKENS: 10 * self.clock.now})
+        return [Scrape(A, self.clock.now, 0.0, PageReading(A, "a", self.clock.now, (own,), (), frozenset({"x"})), None)]
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class FailingProber:
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def cost(self) -> str:
+        return "1 request"
+
+    async def probe(self, progress: Callable[[str], None]) -> list[tuple[ProbeReading, StreamReading | None]]:
+        self.calls += 1
+        raise TriageError("no probe", "refused")
+
+    async def close(self) -> None: ...
+
+
+def monitor(source: Source, clock: Clock, **options: object) -> Monitor:
+    return Monitor(source, name="t", limits=Limits(), interval_s=0.5, clock=clock, **options)  # type: ignore[arg-type]
+
+
+async def test_each_round_is_a_newer_observation() -> None:
+    clock = Clock()
+    source = Source(clock)
+    loop = monitor(source, clock)
+    first = await loop.round()
+    second = await loop.round()
+    assert (first.sequence, second.sequence) == (1, 2)
+    assert second.situation.replicas[0].window.rate(Q.GENERATION_TOKENS) == 10.0
+    assert loop.latest() is second
+
+
+async def test_listeners_wake_and_cancel_ends_the_loop() -> None:
+    clock = Clock()
+    source = Source(clock)
+    loop = monitor(source, clock)
+    task = asyncio.create_task(loop.run())
+    seen = await asyncio.wait_for(loop.newer_than(0), 5)
+    loop.refresh()
+    newer = await asyncio.wait_for(loop.newer_than(seen.sequence), 5)
+    assert newer.sequence > seen.sequence
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await loop.close()
+    assert source.closed
+
+
+async def test_a_failing_probe_does_not_end_the_loop() -> None:
+    clock = Clock()
+    prober = FailingProber()
+    loop = monitor(Source(clock), clock, prober=prober, probe_every_s=0.01)
+    task = asyncio.create_task(loop.run())
+    while prober.calls < 2:
+        await asyncio.wait_for(loop.newer_than(0), 5)
+        await asyncio.sleep(0)
+    assert not task.done()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_without_a_prober_a_probe_is_a_clear_error() -> None:
+    clock = Clock()
+    with pytest.raises(TriageError, match="no probe"):
+        await monitor(Source(clock), clock).probe(lambda _: None)
+
+
+async def test_the_interval_is_bounded() -> None:
+    clock = Clock()
+    loop = monitor(Source(clock), clock)
+    loop.set_interval(0.0)
+    assert loop.interval_s == SHORTEST_INTERVAL_S
+    loop.set_interval(1e9)
+    assert loop.interval_s == LONGEST_INTERVAL_S

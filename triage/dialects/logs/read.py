@@ -1,0 +1,189 @@
+"""One log to one LogReading.
+
+The whole text is searched for literal words first, at the speed of memory; only lines that have one
+are looked at closely. 100 MB take seconds.
+"""
+
+from collections import Counter, deque
+from typing import NamedTuple
+
+from triage.dialects.logs.recognise import recognise
+from triage.dialects.logs.table import Harmless, Limit, Marker, Progress, marker_table
+from triage.dialects.logs.throughput import NEEDLES, proves_progress, read_throughput
+from triage.dialects.logs.times import time_of
+from triage.domain.logs import LogEvent, LogKind, LogMark, LogReading, ThroughputLine
+from triage.domain.text import clean
+
+# A line is looked at within this distance of the words that were found, to both sides.
+_REACH = 2048
+_LONGEST_TEXT = 300
+# Of each mark this many events are kept, from the beginning and from the end: 9 × 22 stay below 200.
+_KEPT_FIRST, _KEPT_LAST = 10, 12
+_MOST_REPORTS = 2000
+# These systems run other engines: their logs carry the engines' lines.
+_WRAPPERS = frozenset({"", "dynamo", "ray"})
+_NO_ENGINES = (("kernel",), ("exporter",))
+_SEARCHED = {LogKind.ENGINE: None, LogKind.UNKNOWN: None, LogKind.KERNEL: "kernel", LogKind.EXPORTER: "exporter"}
+
+
+class _Hit(NamedTuple):
+    """Where words of a row of the table, or of a throughput report (row None), were found."""
+
+    position: int
+    order: int
+    row: Marker | Limit | Progress | None
+
+
+def read_log(text: str, source: str, target: str, year: int | None = None) -> LogReading:
+    """What a log says. Never raises.
+
+    year: completes dates that lack it (vLLM writes month and day); without it such lines have no time.
+    """
+    kind, name = recognise(text)
+    lines = text.count("\n") + (not text.endswith("\n") and bool(text))
+    notes = _Notes(year, name)
+    if kind in _SEARCHED:
+        _walk(text, _hits(text, _SEARCHED[kind] or name), notes)
+    if kind is LogKind.UNKNOWN and notes.engine:
+        kind = LogKind.ENGINE
+    return LogReading(
+        source=source,
+        target=target,
+        kind=kind,
+        engine=notes.engine,
+        lines=lines,
+        events=notes.events(),
+        counts=dict(notes.counts),
+        throughput=tuple(notes.reports),
+        sequence_limit=notes.limit,
+        last_progress_line=notes.progress,
+    )
+
+
+def _hits(text: str, name: str) -> list[_Hit]:
+    """Every line with words of the table, and the newest throughput reports, by position."""
+    table = marker_table()
+    rows: tuple[Marker | Limit | Progress, ...] = (*table.marker, *table.limit, *table.progress)
+    hits: list[_Hit] = []
+    for order, row in enumerate(rows):
+        if not _concerns(row, name):
+            continue
+        found = text.find(row.needle)
+        while found >= 0:
+            hits.append(_Hit(found, order, row))
+            end = text.find("\n", found)
+            found = text.find(row.needle, end) if end >= 0 else -1
+    reports: list[_Hit] = []
+    for needle in NEEDLES:
+        found, left = text.rfind(needle), _MOST_REPORTS
+        while found >= 0 and left:
+            reports.append(_Hit(found, -1, None))
+            start = text.rfind("\n", 0, found)
+            found = text.rfind(needle, 0, start) if start >= 0 else -1
+            left -= 1
+    return sorted(hits + reports, key=lambda hit: hit[:2])
+
+
+def _concerns(row: Marker | Limit | Progress, name: str) -> bool:
+    """Whether words of this row can be in such a log."""
+    if not row.engines or name in row.engines:
+        return True
+    return name in _WRAPPERS and row.engines not in _NO_ENGINES
+
+
+def _walk(text: str, hits: list[_Hit], notes: "_Notes") -> None:
+    table = marker_table()
+    number, counted = 1, 0
+    current, line = -1, ""
+    harmless: Harmless | None = None
+    for hit in hits:
+        number += text.count("\n", counted, hit.position)
+        counted = hit.position
+        if number != current:
+            current = number
+            line = _line_around(text, hit.position)
+            harmless = table.harmless_in(line)
+            notes.begin(number)
+        if harmless is None or (isinstance(hit.row, Marker) and hit.row.mark in harmless.allows):
+            notes.take(hit.row, line)
+
+
+def _line_around(text: str, position: int) -> str:
+    """The line, cleaned; of a very long one the part around the position. Progress bars end parts with CR."""
+    low, high = max(position - _REACH, 0), min(position + _REACH, len(text))
+    start = max(text.rfind("\n", low, position), text.rfind("\r", low, position)) + 1
+    ends = [end for end in (text.find("\n", position, high), text.find("\r", position, high)) if end >= 0]
+    return clean(text[max(start, low) : min(ends, default=high)], 2 * _REACH)
+
+
+class _Notes:
+    """What was found so far; one instance for one log."""
+
+    def __init__(self, year: int | None, engine: str) -> None:
+        self.year = year
+        self.engine = engine
+        self.counts: Counter[LogMark] = Counter()
+        self.reports: deque[ThroughputLine] = deque(maxlen=_MOST_REPORTS)
+        self.limit: int | None = None
+        self.progress: int | None = None
+        self._first: dict[LogMark, list[LogEvent]] = {mark: [] for mark in LogMark}
+        self._last: dict[LogMark, deque[LogEvent]] = {mark: deque(maxlen=_KEPT_LAST) for mark in LogMark}
+        self._number = 0
+        self._marked = False
+        self._fatal_line = 0
+        self._reported: dict[str, int] = {}
+
+    def begin(self, number: int) -> None:
+        self._number, self._marked = number, False
+
+    def take(self, row: Marker | Limit | Progress | None, line: str) -> None:
+        """One row of the table whose needle is in the current line."""
+        if row is None:
+            self._report(line)
+            return
+        found = row.match(line)
+        if found is None:
+            return
+        if not self.engine and len(row.engines) == 1:
+            self.engine = row.engines[0]
+        if isinstance(row, Limit):
+            self.limit = int(found[1]) or self.limit
+        elif isinstance(row, Progress):
+            self.progress = self._number
+        elif not self._marked:
+            self._marked = True
+            self._event(row.mark, line, found.start())
+
+    def events(self) -> tuple[LogEvent, ...]:
+        kept = [event for mark in LogMark for event in (*self._first[mark], *self._last[mark])]
+        return tuple(sorted(kept, key=lambda event: event.line))
+
+    def _event(self, mark: LogMark, line: str, start: int) -> None:
+        self.counts[mark] += 1
+        if mark is LogMark.FATAL:
+            self._fatal_line = self._number
+        elif mark is LogMark.STARTED:
+            self.progress = self._number
+        first = self._first[mark]
+        kept = first if len(first) < _KEPT_FIRST else self._last[mark]
+        kept.append(LogEvent(mark, self._number, _excerpt(line, start), time_of(line, self.year)))
+
+    def _report(self, line: str) -> None:
+        report = read_throughput(line, self._number, time_of(line, self.year))
+        if report is None:
+            return
+        self.reports.append(report)
+        before, self._reported[report.rank] = self._reported.get(report.rank, 0), self._number
+        if not proves_progress(report):
+            return
+        # vLLM reports what was made since its last report: after a fatal line the first one looks back over it.
+        looks_back = "Avg prompt throughput:" in line and before < self._fatal_line
+        if not looks_back:
+            self.progress = self._number
+
+
+def _excerpt(line: str, start: int) -> str:
+    """The words found, with what stands before and behind them."""
+    if start > _LONGEST_TEXT - 100:
+        line = "…" + line[start - 60 :]
+    return line if len(line) <= _LONGEST_TEXT else line[: _LONGEST_TEXT - 1] + "…"
