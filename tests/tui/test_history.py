@@ -22,7 +22,7 @@ def test_a_jump_is_joined_and_a_hole_is_not() -> None:
 
 
 def test_two_rows_share_the_height() -> None:
-    assert plot([0.0, 0.0, 7.0, 7.0], 2, 0.0, 7.0) == [" ⡏", "⣀⡇"]
+    assert plot([0.0, 0.0, 7.0, 7.0], 2, 0.0, 7.0) == [" ⡏", "⣀⠇"]
 
 
 def test_a_flat_line_at_zero_lies_on_the_ground() -> None:

@@ -79,7 +79,7 @@ async def test_any_terminal_size_is_survived(size: tuple[int, int]) -> None:
 
 
 async def test_resizing_switches_the_layout() -> None:
-    _, app = replayed(factory.queueing())
+    _, app = replayed(factory.queueing(), switches=switches(["queueing"]))
     async with app.run_test(size=(140, 45)) as pilot:
         await pilot.pause()
         wide = text(app)

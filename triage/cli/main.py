@@ -1,5 +1,6 @@
 """The entry point. Imports only what `--version` and `--help` need; commands import their own."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -139,8 +140,12 @@ def run() -> None:
     except Exception as error:
         # click's own usage errors carry their exit code and know how to show themselves.
         show = getattr(error, "show", None)
-        if show is None:
+        if show is not None:
+            show()
+        elif os.environ.get("TRIAGE_TRACEBACK"):
             raise
-        show()
+        else:
+            said = f"{type(error).__name__}: {error}"
+            typer.echo(f"triage: internal error: {said} (a bug; TRIAGE_TRACEBACK=1 shows where)", err=True)
         code = getattr(error, "exit_code", Exit.ERROR)
     sys.exit(int(code or 0))

@@ -107,8 +107,10 @@ def healthy(situation: Situation, findings: Findings) -> Verdict | None:
     )
 
 
-def insufficient(situation: Situation, findings: Findings, views: Sequence[ReplicaView]) -> Verdict:
-    """Says what is missing and what would mend it; the most telling source first."""
+def insufficient(
+    situation: Situation, findings: Findings, views: Sequence[ReplicaView], possible: Sequence[Verdict]
+) -> Verdict:
+    """Says what is missing and what would mend it; the most telling source first. possible: causes not sure enough."""
     unread = [seen for seen in situation.not_seen if seen.expected]
     reasons = [item.text for item in (*findings.outside, *findings.broken)][:2]
     wanted = _wanted(situation, findings, views, unread)
@@ -119,7 +121,8 @@ def insufficient(situation: Situation, findings: Findings, views: Sequence[Repli
     elif unread:
         names = ", ".join(dict.fromkeys(seen.source for seen in unread[:3]))
         more = f" and {len(unread) - 3} more" if len(unread) > 3 else ""
-        summary = f"what was read is unremarkable, but {names}{more} could not be read and may hold the cause"
+        so_far = f"{possible[0].kind.value} is possible" if possible else "what was read is unremarkable"
+        summary = f"{so_far}, but {names}{more} could not be read and may hold the cause"
     else:
         summary = "no reading says enough to judge"
     return Verdict(

@@ -42,7 +42,7 @@ def diagnose(situation: Situation) -> Diagnosis:
         if fine is not None:
             verdicts.insert(0, fine)
         elif unexplained or not findings.broken:
-            verdicts.insert(0, insufficient(situation, findings, views))
+            verdicts.insert(0, insufficient(situation, findings, views, verdicts))
     said = {verdict.kind for verdict in verdicts}
     return Diagnosis(
         at=situation.at,

@@ -29,6 +29,7 @@ _GONE_WORDS = (
     "device-side assert",
     "cuda error",
 )
+_DEVICE_WORDS = ("cuda", "illegal memory", "device-side", "xid", "nccl", "hip error", "acceleratorerror")
 _GATEWAY_NAMES = ("gateway", "edge", "ingress", "proxy", "router", "load", "client")
 
 
@@ -70,6 +71,7 @@ def judge_dead(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypot
                     strength=2,
                 )
             )
+        rival = _named_cause(evidence, situation)
         found.append(
             Hypothesis(
                 kind=Kind.ENGINE_DEAD,
@@ -78,6 +80,8 @@ def judge_dead(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypot
                 summary=f"the engine behind the API is gone: {evidence[0].text}",
                 evidence=tuple(evidence),
                 next_test="send one request straight to the replica: it must fail at once, not time out",
+                ceiling=Confidence.POSSIBLE if rival else Confidence.CONFIRMED,
+                capped=rival,
                 confounders=("/metrics and /v1/models may go on answering 200 with the last values",),
             )
         )
@@ -167,9 +171,27 @@ def _gone_listener(status: TargetStatus | None) -> list[Evidence]:
     ]
 
 
+def _named_cause(evidence: Sequence[Evidence], situation: Situation) -> str:
+    """Why a death has another name than "engine-dead": its own log or device says what killed it; '' otherwise.
+
+    A process that never came up, or that memory or a device took away, is judged by those causes.
+    """
+    said = " ".join(item.text for item in evidence if item.id == "engine.log.fatal").lower()
+    if "out of memory" in said or "outofmemory" in said:
+        return "the log names memory as the cause"
+    if "initialization failed" in said or "failed to start" in said:
+        return "it failed while it started"
+    device = any(word in said for word in _DEVICE_WORDS)
+    kernel = any(log.kind is LogKind.KERNEL for log in situation.logs)
+    xid = any(gpu.last.fields.get("DEV_XID_ERRORS", 0.0) > 0 for gpu in situation.gpus)
+    if xid or (device and kernel):
+        return "a device error stands beside it"
+    return ""
+
+
 def _how_dead(evidence: Sequence[Evidence]) -> str:
     said = " ".join(item.text for item in evidence).lower()
-    if any(word in said for word in ("cuda", "illegal memory", "device-side", "xid", "nccl")):
+    if any(word in said for word in _DEVICE_WORDS):
         return "device-lost"
     if any(item.id == "engine.refused" for item in evidence):
         return "process-gone"

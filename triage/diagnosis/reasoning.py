@@ -9,8 +9,11 @@ from triage.diagnosis.view import ReplicaView
 from triage.domain.absence import known
 from triage.domain.limits import Limits
 from triage.domain.quantity import Quantity
-from triage.domain.stream import Completeness, StreamReading
-from triage.domain.verdict import Direction, Evidence, Family, Kind, Scope, Share
+from triage.domain.stream import OWN_PROBE, Completeness, StreamReading
+from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind, Scope, Share
+
+# From this many times the bound on, a single late answer is enough.
+_CLEARLY_LATE = 2.0
 
 
 def judge_reasoning(
@@ -42,7 +45,9 @@ def judge_reasoning(
         )
     shares = [share for _, share in hiding]
     worst = max(hiding, key=lambda pair: pair[1])[0]
-    spent = any(stream.completeness is Completeness.REASONING_ATE_BUDGET for stream, _ in hiding)
+    spent = any(s.completeness is Completeness.REASONING_ATE_BUDGET and s.source != OWN_PROBE for s, _ in hiding)
+    # The bound is for the 95th percentile; one answer a little above it is not yet a breach.
+    single = len(hiding) == 1 and not spent and _waited(worst) < _CLEARLY_LATE * limits.first_visible_p95_s
     return Hypothesis(
         kind=Kind.HIDDEN_REASONING,
         detail="budget-spent" if spent else "long-reasoning",
@@ -52,6 +57,8 @@ def judge_reasoning(
         share=Share(sorted(shares)[len(shares) // 2], min(shares), max(shares), "time to the first visible token"),
         next_test="send the same request once with reasoning switched off: text must come at once",
         tested=True,
+        ceiling=Confidence.POSSIBLE if single else Confidence.CONFIRMED,
+        capped="one answer, not far above the bound" if single else "",
         confounders=("a probe's prompt is short; users' prompts may be thought about longer or shorter",),
     )
 
@@ -74,13 +81,23 @@ def _hidden_share(stream: StreamReading, limits: Limits) -> float | None:
         # An answer without times: hidden when nothing is visible and reasoning is most of what was paid for.
         return tokens if never_visible and tokens is not None and tokens >= REASONING_SHARE else None
     seen = stream.first_visible_s if stream.first_visible_s is not None else stream.first_tool_s
-    end = seen if seen is not None else (stream.last_reasoning_s or stream.last_token_s or stream.first_reasoning_s)
-    if seen is not None and seen <= limits.first_visible_p95_s:
+    end = _waited(stream)
+    in_time = end <= limits.first_visible_p95_s
+    # Nothing visible in time: a fault when it was the user's budget that ran out, not when it was our probe's.
+    if in_time and (seen is not None or stream.source == OWN_PROBE):
         return None
     if end <= 0:
         return tokens
     share = (end - stream.first_reasoning_s) / end
     return share if share >= REASONING_SHARE else None
+
+
+def _waited(stream: StreamReading) -> float:
+    """Seconds until something was visible, or until the last token when nothing ever was."""
+    for mark in (stream.first_visible_s, stream.first_tool_s, stream.last_reasoning_s, stream.last_token_s):
+        if mark is not None:
+            return mark
+    return stream.first_reasoning_s or 0.0
 
 
 def _token_share(stream: StreamReading) -> float | None:
@@ -150,7 +167,7 @@ def _summary(stream: StreamReading, spent: bool) -> str:
     if spent:
         return "the whole token budget went to reasoning: the answer has no visible text"
     if stream.first_visible_s is None:
-        return "tokens flow from the start, and all of them are reasoning"
+        return f"tokens flow from the start, and in {seconds(_waited(stream))} all of them are reasoning"
     waited = stream.first_visible_s - (stream.first_reasoning_s or 0.0)
     return (
         f"first visible token after {seconds(stream.first_visible_s)}: {seconds(waited)} of it is reasoning "

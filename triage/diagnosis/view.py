@@ -199,7 +199,9 @@ class ReplicaView:
     def source(self, quantity: Quantity) -> str:
         """'file-or-target series' for a quantity."""
         reading = self.window.last
-        return f"{reading.source} {reading.names.get(quantity, quantity.value)}"
+        live = bool(self.replica.target.url)
+        origin = f"{self.name} {reading.source}" if live else reading.source
+        return f"{origin} {reading.names.get(quantity, quantity.value)}"
 
     def evidence(
         self,

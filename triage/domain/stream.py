@@ -4,6 +4,9 @@ from enum import StrEnum
 
 import msgspec
 
+# Source of what our own probe measured. Its token budget is ours, not a user's.
+OWN_PROBE = "probe"
+
 
 class Completeness(StrEnum):
     """diagnosis.md 1. HTTP 200 and [DONE] do not mean complete."""

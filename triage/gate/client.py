@@ -51,6 +51,13 @@ class Client:
         self._transcript = transcript
         self._wire: Wire | None = None
 
+    async def prepare(self) -> Failure | None:
+        """Read the credential and load the HTTP library now, so that neither falls into a measurement."""
+        import triage.gate.wire  # noqa: F401
+
+        token = "" if self._credential is None else await self._credential.token()
+        return token if isinstance(token, Failure) else None
+
     async def get(self, path: str, *, limit: int = BODY_LIMIT, timeout_s: float | None = None) -> Answer | Failure:
         """GET a path of the allow-list. path: from the root, with the address's prefix. limit: decoded bytes."""
         body = bytearray()
@@ -153,19 +160,24 @@ def _status_failure(progress: "Progress") -> Failure | None:
 class Gate:
     """Builds the clients, and what they share: name look-ups, credentials, the transcript.
 
-    transcript: how many exchanges are kept.
+    transcript: how many exchanges are kept. resolver and clock: parameters so that tests can hold them.
     """
 
-    def __init__(self, transcript: int = 0, resolver: Resolver = resolve) -> None:
+    def __init__(
+        self, transcript: int = 0, *, resolver: Resolver = resolve, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.transcript: deque[Exchange] = deque(maxlen=transcript)
         self._names = Names(resolver)
+        self._clock = clock
         self._credentials: dict[Credential, CredentialReader] = {}
         self._clients: list[Client] = []
 
     def client(self, access: Access) -> Client:
         """A client with a transport of its own. ConfigError when the URL cannot be meant."""
         credential = access.credential
-        reader = self._credentials.setdefault(credential, CredentialReader(credential)) if credential else None
+        reader = (
+            self._credentials.setdefault(credential, CredentialReader(credential, self._clock)) if credential else None
+        )
         client = Client(access, self._names, reader, self.transcript)
         self._clients.append(client)
         return client

@@ -31,12 +31,19 @@ _UNREACHABLE = {
     errno.EADDRNOTAVAIL: "the address cannot be reached from here",
     errno.ENETDOWN: "the network is down",
 }
+# "Give me more bytes", not errors; they stay in the context of what happens next.
+_STEPS = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _CONNECTION_LOST = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, errno.ENOTCONN})
 
 
 def failure_of(error: BaseException, where: str = "") -> Failure:
     """The reason behind an exception of httpx, ssl or the system. where: host and port, for the sentence."""
+    import httpx  # here, so that loading the module does not load it
+
     chain = list(_chain(error))
+    if isinstance(error, httpx.TimeoutException | httpx.ReadError | httpx.WriteError):
+        # After the handshake, or out of time: whatever TLS says below is not the reason.
+        chain = [cause for cause in chain if not isinstance(cause, ssl.SSLError)]
     for cause in chain:
         known = _by_own_type(cause)
         if known is not None:
@@ -54,7 +61,8 @@ def failure_of_status(status: int, location: str, content_type: str, body: bytes
         return None
     said = first_sentence(body, content_type)
     if 300 <= status < 400:
-        to = f"{status}, to {clean(location, 200)}" if location else str(status)
+        # Login pages are sent to with codes in the query: those are nobody's business here.
+        to = f"{status}, to {clean(location.partition('?')[0], 200)}" if location else str(status)
         return Failure(
             FailureReason.REDIRECT, f"{to}; redirects are not followed: give that URL if it is meant", status
         )
@@ -99,8 +107,8 @@ def _json_message(body: bytes) -> str:
 
 
 def is_tls(error: BaseException) -> bool:
-    """Another address of the same name would not help."""
-    return any(isinstance(cause, ssl.SSLError) for cause in _chain(error))
+    """A handshake that failed: another address of the same name would not help."""
+    return any(isinstance(cause, ssl.SSLError) and not isinstance(cause, _STEPS) for cause in _chain(error))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -132,7 +140,7 @@ def _by_own_type(error: BaseException) -> Failure | None:
 
 
 def _by_system(error: BaseException, where: str) -> Failure | None:
-    if isinstance(error, ssl.SSLError):
+    if isinstance(error, ssl.SSLError) and not isinstance(error, _STEPS):
         return Failure(FailureReason.TLS, _tls_sentence(error))
     if isinstance(error, socket.gaierror):
         return Failure(FailureReason.DNS, clean(f"{where}: {error.strerror or error}" if where else str(error)))
@@ -184,7 +192,7 @@ def _by_httpx(error: BaseException, where: str) -> Failure:
 def _protocol_sentence(text: str) -> str:
     """h11's words in an operator's. Its numbers stay."""
     if text.startswith("Server disconnected"):
-        return "the server closed the connection without an answer"
+        return "the server closed the connection without an HTTP answer"
     if "illegal status line" in text or "illegal header" in text:
         return f"it does not answer in HTTP: {text}"
     return text

@@ -103,10 +103,13 @@ class _Loader:
     def _take_log(self, stem: str, name: str, body: bytes) -> None:
         log = read_log(body.decode("utf-8", "replace"), name, _target_in(stem, "engine"))
         self.logs.append(log)
-        if log.kind in (LogKind.ACCESS, LogKind.UNKNOWN):
-            what = "an access log" if log.kind is LogKind.ACCESS else "a log of no known kind"
-            costs = costs_of_source("gateway log") if log.kind is LogKind.ACCESS else costs_of_file(name)
-            self.not_seen.append(NotSeen(name, f"{what}; its lines are not judged yet", costs, expected=True))
+        costs = {
+            LogKind.ACCESS: costs_of_source("gateway log"),
+            LogKind.KERNEL: costs_of_source("gpu"),
+            LogKind.UNKNOWN: costs_of_file(name),
+        }.get(log.kind)
+        if costs is not None:
+            self.not_seen.append(NotSeen(name, f"{log.kind.value}: its lines are not judged yet", costs, expected=True))
 
     def _miss(self, source: str, why: str) -> None:
         self.not_seen.append(NotSeen(source, why, costs_of_file(source), expected=True))

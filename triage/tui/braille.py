@@ -29,6 +29,6 @@ def plot(points: Sequence[float | None], rows: int, low: float, high: float) -> 
 
 
 def _level(point: float, low: float, high: float, dots: int) -> int:
-    if high <= low:
+    if not 0 < high - low < math.inf:
         return 0
-    return min(max(round((point - low) / (high - low) * (dots - 1)), 0), dots - 1)
+    return round(min(max((point - low) / (high - low), 0.0), 1.0) * (dots - 1))

@@ -77,7 +77,15 @@ def _head(observation: Observation, verdict: Verdict, index: int, width: int) ->
     ends.insert(0, f"{numbers.age(observation.diagnosis.window_s)} window")
     full, brief = share_text(verdict), share_text(verdict, of=False)
     # From the fullest wording to the shortest, the first that fits.
-    for share, tail in ((full, ends), (full, ends[1:]), (brief, ends), (brief, ends[1:]), ("", ends[1:]), ("", [])):
+    wordings: list[tuple[str, list[str]]] = [
+        (full, ends),
+        (full, ends[1:]),
+        (brief, ends),
+        (brief, ends[1:]),
+        (brief, []),
+        ("", []),
+    ]
+    for share, tail in wordings:
         word = (look.confidence_word(verdict), look.verdict_style(verdict))
         head = line(" ", word, (f"  {kind_text(verdict)}", look.BOLD), f"  {share}" if share else "")
         right = "  ".join(tail)

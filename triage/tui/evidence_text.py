@@ -12,7 +12,7 @@ from triage.tui.card import kind_text, scope_pieces, share_text, window_text
 from triage.tui.lines import labelled, line
 from triage.tui.wording import fold, pack
 
-_TEXT = 6  # indent of evidence text: sign, stars, gap
+_TEXT = 7  # indent of evidence text: sign, stars, gap
 
 
 def evidence_lines(observation: Observation, chosen: int, width: int) -> list[Text]:
@@ -52,7 +52,7 @@ def _evidence(item: Evidence, sign: str, style: Style, width: int) -> Iterator[T
     for place, row in enumerate(fold(item.text, width - _TEXT)):
         mark = f"{sign}{look.strength_mark(item.strength)} " if place == 0 else " " * 5
         yield line("  ", (mark, look.LABEL), (row, style))
-    for row in pack(_facts(item), width - _TEXT - 1, 6):
+    for row in pack(_facts(item), width - _TEXT, 6):
         yield line((f"       {row}", look.DIM))
 
 
@@ -90,9 +90,9 @@ def _not_seen(diagnosis: Diagnosis, width: int) -> Iterator[Text]:
         yield line()
 
 
-def _listed(label: str, items: Iterable[str], width: int) -> Iterator[Text]:
-    for item in items:
-        yield from labelled(label, fold(item, width - 15), 2, 12)
+def _listed(label: str, items: Iterable[str], width: int) -> list[Text]:
+    rows = [row for item in items for row in fold(item, width - 15)]
+    return labelled(label, rows, 2, 12)
 
 
 def _rows(texts: Iterable[str], width: int, style: Style = look.NORMAL) -> Iterator[Text]:

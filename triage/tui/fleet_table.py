@@ -1,8 +1,8 @@
 """The fleet table: draws only the rows in sight, and only the lines that changed.
 
-Textual's DataTable keeps every cell of every row: with 1,000 live rows one round costs 138 ms
-of it (ten cells a row, all new), and a filter means removing and adding rows. Here a round costs
-one comparison per row, and sorting or filtering is another list.
+Textual's DataTable keeps every cell of every row: with 1,000 live rows, ten new cells each, one
+round costs about 140 ms of CPU in it, and a filter means removing and adding rows. Here a round
+costs the rows in sight (under 10 ms), and sorting or filtering is just another list.
 """
 
 from collections.abc import Sequence

@@ -60,7 +60,7 @@ def percent(value: Number | None) -> str:
     """A share of 0..1 as percent, without the sign: 93."""
     if value is None or not known(value) or math.isnan(value):
         return DASH
-    return f"{value * 100:.0f}"
+    return count(value * 100)
 
 
 def milliseconds(value: Number | None) -> str:
@@ -96,7 +96,7 @@ def age(seconds: Number | None) -> str:
     for limit, step, letter in ((120, 1, "s"), (7200, 60, "m"), (172_800, 3600, "h")):
         if size < limit:
             return f"{seconds / step:.0f}{letter}"
-    return f"{seconds / 86_400:.0f}d"
+    return f"{count(seconds / 86_400)}d"
 
 
 def share(value: Share) -> str:

@@ -116,10 +116,14 @@ def _table(heading: str, column: str, rows: Iterable[_Row], replica: Replica, wi
 
 
 def _quantity(quantity: Quantity, value: float, beside: str, replica: Replica, width: int) -> Iterator[Text]:
+    shown, unit = numbers.plain(value), UNITS.get(quantity, "")
+    if quantity is Quantity.PROCESS_START and replica.window.last.at is not None:
+        # Unix seconds say nothing to a person; how long the process has been running does.
+        shown, unit = numbers.age(replica.window.last.at - value), "ago"
     row = line(
         f"   {fit(quantity.value, _NAME - 2)}",
-        (fit(numbers.plain(value), _VALUE, right=True), look.BOLD),
-        (f" {fit(UNITS.get(quantity, ''), _UNIT)}{fit(numbers.age(replica.age_s), 7)}", look.DIM),
+        (fit(shown, _VALUE, right=True), look.BOLD),
+        (f" {fit(unit, _UNIT)}{fit(numbers.age(replica.age_s), 7)}", look.DIM),
     )
     yield from _beside(row, [replica.window.last.names.get(quantity, ""), beside], width)
 

@@ -81,7 +81,9 @@ def pack(pieces: Iterable[str], width: int, lines: int, *, separator: str = " ·
     if not texts:
         return []
     tail_text = f"{separator}+{len(texts) - 1} more" if len(texts) > 1 else ""
-    first = shorten(texts[0], max(width - cell_len(tail_text), 8), lines)
+    if width - cell_len(tail_text) < 8:
+        tail_text = ""  # too narrow for both: the first piece matters more
+    first = shorten(texts[0], width - cell_len(tail_text), lines)
     return [*first[:-1], first[-1] + tail_text]
 
 

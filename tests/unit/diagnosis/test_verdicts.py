@@ -288,6 +288,27 @@ def test_reasoning_before_the_first_visible_token_is_hidden() -> None:
     assert verdict.share.value == pytest.approx(11.8 / 12.0)
 
 
+def test_one_answer_a_little_late_is_only_possible() -> None:
+    thinking = stream(first_reasoning_s=0.1, first_visible_s=3.4, reasoning_chars=900, visible_chars=50)
+    verdict = diagnose(situation(serving(), streams=(thinking,))).verdicts[0]
+    assert (verdict.kind, verdict.confidence) == (Kind.HIDDEN_REASONING, Confidence.POSSIBLE)
+
+
+def test_our_own_probe_running_out_of_tokens_in_time_is_no_fault() -> None:
+    """A fast engine spends the probe's 400 tokens on thinking in two seconds: nobody waited too long yet."""
+    spent = stream(
+        source="probe",
+        completeness=Completeness.REASONING_ATE_BUDGET,
+        first_reasoning_s=0.1,
+        last_reasoning_s=2.0,
+        reasoning_chars=900,
+        finish_reason="length",
+    )
+    assert all(v.kind is not Kind.HIDDEN_REASONING for v in diagnose(situation(serving(), streams=(spent,))).verdicts)
+    users = msgspec.structs.replace(spent, source="stream.sse")
+    assert first(situation(serving(), streams=(users,))).kind is Kind.HIDDEN_REASONING
+
+
 def test_short_reasoning_is_no_fault() -> None:
     thinking = stream(first_reasoning_s=0.2, first_visible_s=1.5, reasoning_chars=90, visible_chars=50)
     assert first(situation(serving(), streams=(thinking,))).kind is Kind.HEALTHY

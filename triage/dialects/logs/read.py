@@ -116,6 +116,15 @@ def _line_around(text: str, position: int) -> str:
     return clean(text[max(start, low) : min(ends, default=high)], 2 * _REACH)
 
 
+class _Found(NamedTuple):
+    """An event in the making: a log may have a million, of which 198 are kept."""
+
+    mark: LogMark
+    number: int
+    line: str
+    start: int
+
+
 class _Notes:
     """What was found so far; one instance for one log."""
 
@@ -126,8 +135,8 @@ class _Notes:
         self.reports: deque[ThroughputLine] = deque(maxlen=_MOST_REPORTS)
         self.limit: int | None = None
         self.progress: int | None = None
-        self._first: dict[LogMark, list[LogEvent]] = {mark: [] for mark in LogMark}
-        self._last: dict[LogMark, deque[LogEvent]] = {mark: deque(maxlen=_KEPT_LAST) for mark in LogMark}
+        self._first: dict[LogMark, list[_Found]] = {mark: [] for mark in LogMark}
+        self._last: dict[LogMark, deque[_Found]] = {mark: deque(maxlen=_KEPT_LAST) for mark in LogMark}
         self._number = 0
         self._marked = False
         self._fatal_line = 0
@@ -144,7 +153,7 @@ class _Notes:
         found = row.match(line)
         if found is None:
             return
-        if not self.engine and len(row.engines) == 1:
+        if not self.engine and len(row.engines) == 1 and row.engines not in _NO_ENGINES:
             self.engine = row.engines[0]
         if isinstance(row, Limit):
             self.limit = int(found[1]) or self.limit
@@ -155,8 +164,11 @@ class _Notes:
             self._event(row.mark, line, found.start())
 
     def events(self) -> tuple[LogEvent, ...]:
-        kept = [event for mark in LogMark for event in (*self._first[mark], *self._last[mark])]
-        return tuple(sorted(kept, key=lambda event: event.line))
+        kept = [found for mark in LogMark for found in (*self._first[mark], *self._last[mark])]
+        return tuple(
+            LogEvent(found.mark, found.number, _excerpt(found.line, found.start), time_of(found.line, self.year))
+            for found in sorted(kept, key=lambda found: found.number)
+        )
 
     def _event(self, mark: LogMark, line: str, start: int) -> None:
         self.counts[mark] += 1
@@ -166,7 +178,7 @@ class _Notes:
             self.progress = self._number
         first = self._first[mark]
         kept = first if len(first) < _KEPT_FIRST else self._last[mark]
-        kept.append(LogEvent(mark, self._number, _excerpt(line, start), time_of(line, self.year)))
+        kept.append(_Found(mark, self._number, line, start))
 
     def _report(self, line: str) -> None:
         report = read_throughput(line, self._number, time_of(line, self.year))

@@ -17,7 +17,7 @@ _LONGEST_LINE = 4096
 
 # Container runtimes, compose and journald put something before a line.
 _PREFIX = re.compile(
-    r"^(?:[\w.-]{1,60} +\| |\w{3} +\d{1,2} \d\d:\d\d:\d\d \S{1,80} \S{1,60}\[\d+\]: )?"
+    r"^(?:[\w.-]{1,60} +\| |\[pod/\S{1,200}\] |\w{3} +\d{1,2} \d\d:\d\d:\d\d \S{1,80} \S{1,60}\[\d+\]: )?"
     r"(?:\d{4}-\d\d-\d\dT[\d:.]{8,20}Z (?:std(?:out|err) [FP] )?)?"
 )
 _METHOD = r"(?:GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH)"

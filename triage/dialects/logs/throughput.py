@@ -70,7 +70,7 @@ def _fields(pattern: re.Pattern[str], line: str) -> dict[str, float]:
 
 
 def _share(percent: float | None) -> float | None:
-    return None if percent is None else percent / 100
+    return None if percent is None else round(percent / 100, 6)
 
 
 def _whole(value: float | None) -> int | None:

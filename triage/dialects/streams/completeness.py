@@ -42,7 +42,7 @@ class Facts(NamedTuple):
 def judge(facts: Facts) -> tuple[Completeness, str]:
     """The verdict and a sentence that says why; the sentence is "" when there is nothing to say."""
     if facts.error:
-        return Completeness.ERROR, f"the stream carries an error: {facts.error}"
+        return Completeness.ERROR, f"the answer carries an error: {facts.error}"
     if not facts.finish:
         return _unfinished(facts)
     if facts.finish in ("abort", "error"):

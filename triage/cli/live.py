@@ -1,0 +1,85 @@
+"""`triage` and `triage diagnose` on live targets."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from triage.cli.assembly import monitor_of, on_a_terminal, settings
+from triage.cli.exits import exit_of
+from triage.cli.options import OutputFormat
+from triage.cli.output import notice, print_diagnosis
+from triage.config import Config
+from triage.domain.errors import TriageError
+from triage.monitor.monitor import Monitor
+from triage.monitor.observation import Observation
+
+
+def diagnose_live(
+    targets: Sequence[str] | None,
+    config: Path | None,
+    window_s: float | None,
+    timeout_s: float | None,
+    probe: bool,
+    output: OutputFormat,
+) -> int:
+    """Read the targets for one window, judge, print."""
+    chosen = settings(targets, config, window_s, None, timeout_s)
+    observation = asyncio.run(_one_window(chosen, probe))
+    print_diagnosis(observation.situation, observation.diagnosis, output)
+    return exit_of(observation.diagnosis)
+
+
+def watch(targets: Sequence[str] | None, config: Path | None, window_s: float | None, interval_s: float | None) -> int:
+    """The screen; without a terminal the diagnosis of one window as text."""
+    if not on_a_terminal():
+        return diagnose_live(targets, config, window_s, None, False, OutputFormat.TEXT)
+    from triage.cli.screen import show
+
+    chosen = settings(targets, config, window_s, interval_s)
+    name = chosen.path.stem if chosen.path is not None and not targets else "targets"
+
+    async def watching() -> int:
+        monitor = monitor_of(chosen, name)
+        try:
+            return await show(monitor, switches=())
+        finally:
+            await monitor.close()
+
+    return asyncio.run(watching())
+
+
+async def _one_window(chosen: Config, probe: bool) -> Observation:
+    monitor = monitor_of(chosen, "targets", probing=probe)
+    try:
+        return await one_window(monitor, chosen.window_s, probe)
+    finally:
+        await monitor.close()
+
+
+async def one_window(monitor: Monitor, window_s: float, probe: bool) -> Observation:
+    """Scrape for one whole window, optionally probe meanwhile, and give the last observation."""
+    notice(f"triage: reading for {window_s:.0f} s …")
+    clock = asyncio.get_running_loop().time
+    end = clock() + window_s
+    asked = asyncio.create_task(_probe(monitor)) if probe else None
+    try:
+        observation = await monitor.round()
+        while (left := end - clock()) > 0:
+            await asyncio.sleep(min(monitor.interval_s, left))
+            observation = await monitor.round()
+        if asked is not None:
+            await asked
+            observation = await monitor.round()
+        return observation
+    finally:
+        if asked is not None and not asked.done():
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
+
+
+async def _probe(monitor: Monitor) -> None:
+    notice(f"triage: sending {monitor.probe_cost()}")
+    try:
+        notice(f"triage: {await monitor.probe(lambda said: notice(f'triage: {said}'))}")
+    except TriageError as error:
+        notice(f"triage: {error}")

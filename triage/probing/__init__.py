@@ -1,0 +1,1 @@
+"""Active questions: requests that cost the engine work. Budgeted, announced, stoppable, marked."""
