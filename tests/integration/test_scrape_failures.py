@@ -12,9 +12,11 @@ import pytest
 
 from tests.integration.conftest import Serve
 from tests.integration.server import Request, answer, hang
-from triage.domain.reading import Scrape
+from triage.dialects.pages import read_page
+from triage.domain.reading import PageReading, Scrape
 from triage.domain.target import Failure, FailureReason, Target
 from triage.gate import Access, Credential, CredentialKind, Gate
+from triage.sources import engine_scrape
 from triage.sources.engine_scrape import EngineScrape
 
 PAGE = (
@@ -205,6 +207,37 @@ async def test_a_large_page_is_read_all_the_same(serve: Serve, gate: Gate) -> No
     assert found.page is not None
     assert "other" in found.page.families
     assert found.page.engines
+
+
+async def test_a_large_page_that_is_read_slowly_holds_up_nobody_and_is_not_read_twice(
+    serve: Serve, gate: Gate, patience: Patience, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, done = threading.Event(), threading.Event()
+    started = []
+
+    def slowly(body: bytes, target: Target, source: str, at: float | None) -> PageReading:
+        if len(body) > 1000:
+            started.append(at)
+            release.wait(30)
+            done.set()
+        return read_page(body, target, source, at)
+
+    monkeypatch.setattr(engine_scrape, "read_page", slowly)
+    large, small = await serve(answer(PAGE + "# more\n" * 50_000)), await serve(answer(PAGE))
+    targets = [(Target(name, url), Access(url, timeout_s=0.3)) for name, url in (("a", large.url), ("b", small.url))]
+    source = EngineScrape(gate, targets)
+    async with patience():
+        for _ in range(2):
+            first, second = await source.read()
+            assert first.failure is not None
+            assert first.failure.reason is FailureReason.TOO_LARGE
+            assert second.page is not None
+        assert len(started) == 1
+        release.set()
+        await asyncio.to_thread(done.wait, 10)
+        while (first := (await source.read())[0]).page is None:
+            pass
+    assert first.page.engines
 
 
 @pytest.mark.parametrize("pace", ["drip", "flood"])

@@ -1,5 +1,6 @@
 """Certificates that are right, and each way of being wrong, in words that say what to do."""
 
+import asyncio
 import datetime
 import socket
 import ssl
@@ -84,11 +85,19 @@ async def test_nothing_is_checked_only_when_that_was_asked_for(serve: Serve, gat
     assert isinstance(await read(gate, server.url), Failure)
 
 
-async def test_https_to_a_port_that_speaks_http(serve: Serve, gate: Gate) -> None:
-    server = await serve(answer(PAGE))
-    found = await read(gate, server.url.replace("http:", "https:"), timeout_s=2.0)
+async def test_https_to_a_port_that_speaks_http(gate: Gate) -> None:
+    async def any_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(answer(b"", "400 Bad Request", Connection="close"))
+        writer.close()
+        await writer.wait_closed()
+
+    server = await asyncio.start_server(any_bytes, "127.0.0.1", 0)
+    async with server:
+        found = await read(gate, f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     assert isinstance(found, Failure)
-    assert found.reason in (FailureReason.TLS, FailureReason.TIMEOUT)
+    assert found.reason is FailureReason.TLS
+    assert "is it http?" in found.detail
 
 
 async def test_http_to_a_port_that_speaks_tls(serve: Serve, gate: Gate, authority: trustme.CA) -> None:

@@ -1,12 +1,13 @@
 """Where reports go: stdout, in the asked-for form."""
 
+import shutil
 import sys
 
 from triage.cli.options import OutputFormat
 from triage.domain.situation import Situation
 from triage.domain.verdict import Diagnosis
 from triage.report.document import to_json
-from triage.report.plain import to_markdown, to_text
+from triage.report.plain import USUAL_WIDTH, to_markdown, to_text
 
 
 def print_diagnosis(situation: Situation, diagnosis: Diagnosis, output: OutputFormat) -> None:
@@ -15,7 +16,14 @@ def print_diagnosis(situation: Situation, diagnosis: Diagnosis, output: OutputFo
     elif output is OutputFormat.MARKDOWN:
         write(to_markdown(situation, diagnosis))
     else:
-        write(to_text(situation, diagnosis))
+        write(to_text(situation, diagnosis, terminal_width()))
+
+
+def terminal_width() -> int:
+    """Columns of the terminal, within what reads well; the usual width when the output goes elsewhere."""
+    if not sys.stdout.isatty():
+        return USUAL_WIDTH
+    return min(max(shutil.get_terminal_size().columns, 40), 120)
 
 
 def write(text: str) -> None:

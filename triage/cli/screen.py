@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Sequence
 
 from triage.cli.exits import Exit, exit_of
-from triage.cli.output import write
+from triage.cli.output import terminal_width, write
 from triage.domain.verdict import Kind
 from triage.monitor.monitor import Monitor
 from triage.monitor.observation import Observation
-from triage.report.plain import to_text
+from triage.report.plain import to_brief
 from triage.runbook import Library, load, render
 from triage.tui.app import Switch, TriageApp
 
@@ -19,7 +19,7 @@ async def show(monitor: Monitor, *, switches: Sequence[Switch]) -> int:
     app = TriageApp(
         monitor,
         runbook=lambda topic: _runbook(library, topic, monitor.latest()),
-        report=lambda seen: to_text(seen.situation, seen.diagnosis),
+        report=lambda seen: to_brief(seen.situation, seen.diagnosis, terminal_width()),
         switches=switches,
     )
     loop = asyncio.create_task(monitor.run())

@@ -192,8 +192,7 @@ def _replica(
     broken += _failures(view, limits.failure_share)
     outside = _leaving(view)
     measured = known(view.ttft) or known(view.per_token)
-    waiting_always = view.always_waiting and not measured
-    if waiting_always:
+    if view.always_waiting and not known(view.ttft):
         broken.append(
             _against(view, "always-waiting", f"{view.name}: requests wait in every reading", Quantity.WAITING)
         )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from triage.diagnosis.hypothesis import Hypothesis
+from triage.diagnosis.reference import per_token_reference
 from triage.diagnosis.text import count, percent, seconds
 from triage.diagnosis.thresholds import REASONING_SHARE
 from triage.diagnosis.view import ReplicaView
@@ -30,6 +31,7 @@ def judge_reasoning(
         return None
     evidence = [_stream_evidence(stream, share) for stream, share in hiding]
     evidence += _engine_is_quick(views, limits)
+    evidence += _only_slow_tokens([stream for stream, _ in hiding], views, limits)
     clear = [s for s in streams if s.first_visible_s is not None and s.first_visible_s <= limits.first_visible_p95_s]
     if len(clear) > len(hiding):
         evidence.append(
@@ -161,6 +163,35 @@ def _engine_is_quick(views: Sequence[ReplicaView], limits: Limits) -> list[Evide
                 )
             ]
     return []
+
+
+def _only_slow_tokens(hiding: Sequence[StreamReading], views: Sequence[ReplicaView], limits: Limits) -> list[Evidence]:
+    """Tokens are slow, and at their usual speed the reasoning would be over in time: then decode is the cause."""
+    for view in views:
+        reference = per_token_reference(view, views, limits)
+        if not known(view.per_token) or view.per_token <= reference.bound:
+            continue
+        usual = [_at_usual_speed(stream, reference.value / view.per_token) for stream in hiding]
+        if all(wait <= limits.first_visible_p95_s for wait in usual):
+            return [
+                view.evidence(
+                    "tokens-slow",
+                    f"{seconds(view.per_token)} between tokens against {seconds(reference.value)} "
+                    f"({reference.name}): at that speed the first visible token would take {seconds(max(usual))}",
+                    quantity=Quantity.ITL,
+                    strength=3,
+                    direction=Direction.AGAINST,
+                    value=view.per_token,
+                    unit="s",
+                    threshold=reference.bound,
+                )
+            ]
+    return []
+
+
+def _at_usual_speed(stream: StreamReading, factor: float) -> float:
+    first = stream.first_reasoning_s or 0.0
+    return first + (_waited(stream) - first) * factor
 
 
 def _summary(stream: StreamReading, spent: bool) -> str:

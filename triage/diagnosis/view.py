@@ -56,8 +56,17 @@ class ReplicaView:
 
     @cached_property
     def always_waiting(self) -> bool:
-        """Requests waited in every reading of the window, not just at one moment."""
-        return self.waiting is not None and self.waiting.low > 0
+        """Requests waited in every reading in which there was work, the last one among them."""
+        waiting, running = self.waiting, self.running
+        if waiting is None or waiting.last <= 0:
+            return False
+        return waiting.zeros <= (running.zeros if running is not None else 0)
+
+    @cached_property
+    def loaded_readings(self) -> int:
+        """Readings with work in them."""
+        running = self.running
+        return running.n - running.zeros if running is not None else 0
 
     @cached_property
     def flat_batch(self) -> bool:

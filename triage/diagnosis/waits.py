@@ -257,10 +257,24 @@ def _queueing(wait: Wait, kv: Hypothesis | None, gateway_unread: bool) -> Hypoth
                 "waiting",
                 f"{count(waiting.first)} then {count(waiting.last)} requests wait; {_running_text(view)}",
                 quantity=Quantity.WAITING,
-                strength=3 if waiting.low > 0 and view.moved else 1,
+                strength=3 if view.always_waiting and view.moved else 1,
                 value=waiting.last,
                 unit="requests",
                 threshold=0.0,
+            )
+        )
+    else:
+        # What finished did wait, but in no reading did anybody: the queue is over, or comes in short bursts.
+        evidence.append(
+            view.evidence(
+                "nobody-waits",
+                f"no request waited in any of {waiting.n} readings",
+                quantity=Quantity.WAITING,
+                strength=3,
+                direction=Direction.AGAINST,
+                value=0.0,
+                unit="requests",
+                n=waiting.n,
             )
         )
     if known(wait.queue_mean):
@@ -276,7 +290,7 @@ def _queueing(wait: Wait, kv: Hypothesis | None, gateway_unread: bool) -> Hypoth
             )
         )
     live = wait.live_queue_time()
-    if known(live) and waiting.low > 0 and live != float("inf"):
+    if known(live) and view.always_waiting and live != float("inf"):
         evidence.append(
             view.evidence(
                 "queue-now",
@@ -310,6 +324,12 @@ def _queueing(wait: Wait, kv: Hypothesis | None, gateway_unread: bool) -> Hypoth
                 direction=Direction.AGAINST,
             )
         )
+    if kv is not None:
+        doubt = "a full KV cache would look the same"
+    elif gateway_unread:
+        doubt = "the gateway log was not read, so retries could be the load"
+    else:
+        doubt = "seen in one reading only" if waiting.high > 0 and view.loaded_readings == 1 else ""
     share = wait.share()
     detail, reason = _what_for(view, flat)
     return Hypothesis(
@@ -320,14 +340,8 @@ def _queueing(wait: Wait, kv: Hypothesis | None, gateway_unread: bool) -> Hypoth
         evidence=tuple(evidence),
         share=share if share is None or share.value >= SHARE_SUPPORT or view.always_waiting else None,
         next_test="send one short request twice, cold and warm: both must wait equally long when it is a queue",
-        ceiling=Confidence.POSSIBLE if gateway_unread or kv is not None else Confidence.CONFIRMED,
-        capped=(
-            "a full KV cache would look the same"
-            if kv is not None
-            else "the gateway log was not read, so retries could be the load"
-            if gateway_unread
-            else ""
-        ),
+        ceiling=Confidence.POSSIBLE if doubt else Confidence.CONFIRMED,
+        capped=doubt,
         confounders=(_SEEN_LATE, _EARLY_CLOCK),
     )
 

@@ -11,7 +11,7 @@ from triage.domain.reading import EngineReading
 
 
 class Track(msgspec.Struct, frozen=True):
-    """A gauge over the window: first and last value, extremes, plain mean, number of readings."""
+    """A gauge over the window: first and last value, extremes, plain mean, number of readings, of these at zero."""
 
     first: float
     last: float
@@ -19,6 +19,7 @@ class Track(msgspec.Struct, frozen=True):
     high: float
     mean: float
     n: int
+    zeros: int = 0
 
 
 class Window(msgspec.Struct, frozen=True):

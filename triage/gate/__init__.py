@@ -4,23 +4,7 @@ Importing it loads no HTTP library; the first request does.
 """
 
 from triage.gate.access import Access, Credential, CredentialKind
-from triage.gate.address import Address, address_of
-from triage.gate.allow import Purpose
-from triage.gate.client import BODY_LIMIT, Answer, Client, Gate
+from triage.gate.client import Answer, Client, Gate
 from triage.gate.failures import failure_of
-from triage.gate.transcript import Exchange
 
-__all__ = [
-    "BODY_LIMIT",
-    "Access",
-    "Address",
-    "Answer",
-    "Client",
-    "Credential",
-    "CredentialKind",
-    "Exchange",
-    "Gate",
-    "Purpose",
-    "address_of",
-    "failure_of",
-]
+__all__ = ["Access", "Answer", "Client", "Credential", "CredentialKind", "Gate", "failure_of"]

@@ -11,6 +11,8 @@ from triage.probing.measure import USUAL_BUDGET, Budget, Measured, list_models, 
 
 # A gateway may list a hundred models; a probe is a question, not a load test.
 MOST_REQUESTS = 8
+# Model lists that are read at the same time; the scrapes hold most of the descriptors.
+_LISTS_AT_ONCE = 32
 
 
 class EngineProber:
@@ -46,7 +48,8 @@ class EngineProber:
 
     async def _questions(self) -> tuple[list[tuple[str, Target, Client]], list[str]]:
         """For each model the first target that serves it, and why targets were left out."""
-        listed = await asyncio.gather(*[_models_of(target, client) for target, client in self._aims])
+        slots = asyncio.Semaphore(_LISTS_AT_ONCE)
+        listed = await asyncio.gather(*[_models_of(target, client, slots) for target, client in self._aims])
         chosen: dict[str, tuple[str, Target, Client]] = {}
         unknown = []
         for (target, client), models in zip(self._aims, listed, strict=True):
@@ -74,8 +77,13 @@ class EngineProber:
         return [task.result() for task in tasks]
 
 
-async def _models_of(target: Target, client: Client) -> tuple[str, ...] | Failure:
-    return (target.model,) if target.model else await list_models(client)
+async def _models_of(target: Target, client: Client, slots: asyncio.Semaphore) -> tuple[str, ...] | Failure:
+    if target.model:
+        return (target.model,)
+    async with slots:
+        listed = await list_models(client)
+        await client.close()
+    return listed
 
 
 def _told(measured: Measured) -> str:

@@ -1,31 +1,53 @@
 """A diagnosis as text for a terminal or a log, and as Markdown for a ticket."""
 
+from collections.abc import Callable
+from functools import partial
+
 from triage.domain.situation import Situation
 from triage.domain.verdict import Diagnosis, Direction, Evidence, Share, Verdict
 from triage.report.document import TargetEntry, document, iso
 
-_WIDTH = 100
+# Width when the output is no terminal: fits a ticket and a side-by-side diff.
+USUAL_WIDTH = 100
 
 
-def to_text(situation: Situation, diagnosis: Diagnosis) -> str:
+def to_text(situation: Situation, diagnosis: Diagnosis, width: int = USUAL_WIDTH) -> str:
     """Verdicts first, then what was excluded, not seen, and the numbers of each target."""
+    wrap = partial(_wrapped, width=width)
     lines = [_heading(situation, diagnosis), ""]
     for place, verdict in enumerate(diagnosis.verdicts):
-        lines += _verdict_lines(verdict, first=place == 0)
+        lines += _verdict_lines(verdict, wrap, first=place == 0)
     if diagnosis.ruled_out:
         lines.append("ruled out")
-        lines += [f"  {out.kind.value}{_scoped(out.scope.model)}: {out.because}" for out in diagnosis.ruled_out]
+        for out in diagnosis.ruled_out:
+            lines += wrap("  ", f"{out.kind.value}{_scoped(out.scope.model)}: {out.because}")
         lines.append("")
     if diagnosis.not_seen:
         lines.append("not seen")
-        lines += [_not_seen(seen.source, seen.why, seen.costs) for seen in diagnosis.not_seen]
+        for seen in diagnosis.not_seen:
+            costs = f"; costs {', '.join(seen.costs)}" if seen.costs else ""
+            lines += wrap("  ", f"{seen.source}: {seen.why}{costs}")
         lines.append("")
     entries = document(situation, diagnosis).targets
     if entries:
         lines.append("targets")
-        lines += [_target_line(entry) for entry in entries]
+        for entry in entries:
+            lines += wrap("  ", _target_line(entry))
         lines.append("")
     return "\n".join(lines)
+
+
+def to_brief(situation: Situation, diagnosis: Diagnosis, width: int = USUAL_WIDTH) -> str:
+    """What to leave in the scrollback: the first verdict in full, the others and the dark targets by name."""
+    wrap = partial(_wrapped, width=width)
+    first, *others = diagnosis.verdicts
+    lines = [_heading(situation, diagnosis), *_verdict_lines(first, wrap, first=False)]
+    if others:
+        lines += wrap("also     ", ", ".join(_word(verdict) for verdict in others))
+    dark = [f"{s.target.name} ({s.failure})" for s in situation.targets if s.failure is not None]
+    if dark:
+        lines += wrap("dark     ", ", ".join(dark))
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def to_markdown(situation: Situation, diagnosis: Diagnosis) -> str:
@@ -74,23 +96,24 @@ def _scope(verdict: Verdict) -> str:
     return " ".join(part for part in (verdict.scope.model, verdict.scope.replica, verdict.scope.node) if part)
 
 
-def _verdict_lines(verdict: Verdict, *, first: bool) -> list[str]:
+def _verdict_lines(verdict: Verdict, wrap: Callable[[str, str], list[str]], *, first: bool) -> list[str]:
+    """first: with all evidence and confounders; otherwise two items a side."""
     scope = _scope(verdict)
-    lines = [_word(verdict) + (f" · {scope}" if scope else ""), *_wrapped("  ", verdict.summary)]
+    lines = [_word(verdict) + (f" · {scope}" if scope else ""), *wrap("  ", verdict.summary)]
     if verdict.share:
         lines.append(f"  share    {_share(verdict.share)}")
     for direction in (Direction.FOR, Direction.AGAINST):
         items = [item for item in verdict.evidence if item.direction is direction]
         for place, item in enumerate(items if first else items[:2]):
             label = direction.value if place == 0 else ""
-            lines += _wrapped(f"  {label:<8} ", f"{item.text}  [{_origin(item)}]")
+            lines += wrap(f"  {label:<8} ", f"{item.text}  [{_origin(item)}]")
     if verdict.next_test:
-        lines += _wrapped("  next     ", verdict.next_test)
+        lines += wrap("  next     ", verdict.next_test)
     if verdict.runbook:
         lines.append(f"  runbook  triage runbook show {verdict.runbook}")
     if first:
         for place, confounder in enumerate(verdict.confounders):
-            lines += _wrapped("  mind     " if place == 0 else "           ", confounder)
+            lines += wrap("  mind     " if place == 0 else "           ", confounder)
     return [*lines, ""]
 
 
@@ -111,14 +134,10 @@ def _scoped(model: str | None) -> str:
     return f" ({model})" if model else ""
 
 
-def _not_seen(source: str, why: str, costs: tuple[str, ...]) -> str:
-    return f"  {source}: {why}" + (f"; costs {', '.join(costs)}" if costs else "")
-
-
 def _target_line(entry: TargetEntry) -> str:
     head = " ".join(part for part in (entry.engine, entry.dialect, entry.version, entry.model) if part)
     if entry.why:
-        return f"  {entry.name}: {entry.state.value} ({entry.why})"
+        return f"{entry.name}: {entry.state.value} ({entry.why})"
     values = [
         f"{label} {entry.readings[name] * scale:.4g}{unit}"
         for name, label, scale, unit in (
@@ -131,15 +150,15 @@ def _target_line(entry: TargetEntry) -> str:
         )
         if name in entry.readings
     ]
-    return f"  {entry.name}: {head}: {', '.join(values) or entry.state.value}"
+    return f"{entry.name}: {head}: {', '.join(values) or entry.state.value}"
 
 
-def _wrapped(prefix: str, text: str) -> list[str]:
-    """Words on lines of at most 100 columns; the prefix on the first, as many spaces on the others."""
+def _wrapped(prefix: str, text: str, *, width: int) -> list[str]:
+    """Words on lines of at most `width` columns; the prefix on the first, as many spaces on the others."""
     lines: list[str] = []
     current = prefix
     for word in text.split(" "):
-        if len(current) + len(word) + 1 > _WIDTH and current.strip():
+        if len(current) + len(word) + 1 > width and current.strip():
             lines.append(current.rstrip())
             current = " " * len(prefix)
         current += word + " "

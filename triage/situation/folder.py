@@ -134,7 +134,7 @@ class _Loader:
     def _take_json(self, stem: str, name: str, body: bytes) -> None:
         try:
             data = msgspec.json.decode(body)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             self._miss(name, f"not JSON: {clean(str(error), 120)}")
             return
         if stem == "manifest" and isinstance(data, dict):

@@ -57,8 +57,8 @@ class Store:
         self.window_s = window_s
         self.limits = limits
         self._memory = {target.name: _TargetMemory(target) for target in targets}
-        self._probes: list[ProbeReading] = []
-        self._streams: list[tuple[float, StreamReading]] = []
+        # The newest answer of each target and model: an older one is no news beside it.
+        self._answers: dict[tuple[str, str], tuple[float, ProbeReading, StreamReading | None]] = {}
 
     def add(self, scrapes: Sequence[Scrape]) -> None:
         """Take the results of one round; every target fails alone."""
@@ -69,10 +69,8 @@ class Store:
                 self._answered(memory, scrape, scrape.page)
 
     def add_probe(self, at: float, probe: ProbeReading, stream: StreamReading | None) -> None:
-        """A probe's result counts for the next two minutes."""
-        self._probes.append(probe)
-        if stream is not None:
-            self._streams.append((at, stream))
+        """A probe's result counts until the next one of the same target and model, at most two minutes."""
+        self._answers[probe.target, stream.model if stream else ""] = (at, probe, stream)
 
     def trail(self, target: str, quantity: Quantity) -> tuple[tuple[float, float], ...]:
         """(unix seconds, value), oldest first; counters are kept as they are."""
@@ -95,10 +93,10 @@ class Store:
                 replicas.append(Replica(memory.target, _model(memory, window.last), window, age))
             if memory.pages and memory.pages[-1].gpus:
                 gpus += _gpu_windows(memory.pages)
-        self._forget(at)
+        answers = [answer for answer in self._answers.values() if at - answer[0] <= _PROBE_LIFETIME_S]
         present = {
             "engine metrics": bool(replicas),
-            "probe": bool(self._probes),
+            "probe": bool(answers),
             "gateway log": False,
             "kubernetes": False,
             "gpu": bool(gpus),
@@ -109,8 +107,8 @@ class Store:
             limits=self.limits,
             replicas=tuple(replicas),
             targets=tuple(statuses),
-            streams=tuple(stream for _, stream in self._streams),
-            probes=tuple(self._probes),
+            streams=tuple(stream for _, _, stream in answers if stream is not None),
+            probes=tuple(probe for _, probe, _ in answers),
             gpus=tuple(gpus),
             not_seen=(*not_seen, *costs_of_absent(present)),
         )
@@ -125,10 +123,6 @@ class Store:
                 value = reading.get(quantity)
                 if known(value):
                     memory.trails.setdefault(quantity, deque(maxlen=_TRAIL_POINTS)).append((scrape.at, value))
-
-    def _forget(self, at: float) -> None:
-        self._probes = [p for p in self._probes if p.at is None or at - p.at <= _PROBE_LIFETIME_S]
-        self._streams = [(t, s) for t, s in self._streams if at - t <= _PROBE_LIFETIME_S]
 
 
 def _within(moments: Sequence[Moment], at: float, window_s: float) -> list[Moment]:

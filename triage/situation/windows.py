@@ -138,7 +138,13 @@ def _tracks(readings: Sequence[Mapping[Quantity, float]]) -> dict[Quantity, Trac
             continue
         values = [values[quantity] for values in readings if quantity in values]
         tracks[quantity] = Track(
-            values[0], values[-1], min(values), max(values), sum(values) / len(values), len(values)
+            first=values[0],
+            last=values[-1],
+            low=min(values),
+            high=max(values),
+            mean=sum(values) / len(values),
+            n=len(values),
+            zeros=values.count(0.0),
         )
     return tracks
 

@@ -145,7 +145,7 @@ class TriageApp(App[None]):
         self._open_runbook(verdict.runbook or verdict.kind.value)
 
     def _open_runbook(self, kind: str) -> None:
-        # Markdown costs 0.1 s to import: only for who reads a runbook.
+        # Markdown costs 35 ms to import: only for who reads a runbook.
         from triage.tui.runbook_screen import RunbookScreen
 
         try:

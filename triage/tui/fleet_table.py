@@ -65,12 +65,10 @@ class FleetTable(ScrollView, can_focus=True, inherit_bindings=False):
         top = self.scroll_offset.y
         headings = (by, reverse) != (self._sorted, self._reverse)
         self._rows, self._sorted, self._reverse = list(rows), by, reverse
-        cursor = self._cursor
-        if not self._pinned or under is None:
-            cursor = 0 if not self._pinned else min(cursor, max(len(rows) - 1, 0))
-        else:
-            place = next((place for place, row in enumerate(rows) if row.key == under.key), None)
-            cursor = min(cursor, max(len(rows) - 1, 0)) if place is None else place
+        cursor = 0
+        if self._pinned:
+            places_now = (place for place, row in enumerate(rows) if under is not None and row.key == under.key)
+            cursor = next(places_now, self._clamped(self._cursor))
         moved, self._cursor = cursor - self._cursor, cursor
         if len(rows) != len(before) or self.virtual_size.height != len(rows) + 1:
             self.virtual_size = Size(self.size.width, len(rows) + 1)

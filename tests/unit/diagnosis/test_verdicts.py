@@ -309,6 +309,19 @@ def test_our_own_probe_running_out_of_tokens_in_time_is_no_fault() -> None:
     assert first(situation(serving(), streams=(users,))).kind is Kind.HIDDEN_REASONING
 
 
+def test_reasoning_that_is_long_only_because_tokens_are_slow_is_slow_decode() -> None:
+    """Forty tokens of thinking: one second as usual, ten seconds at ten times the time per token."""
+    thinking = stream(first_reasoning_s=0.1, first_visible_s=10.0, reasoning_chars=160, visible_chars=50)
+    verdicts = diagnose(situation(serving(itl=0.25, itl_before=0.025), streams=(thinking,))).verdicts
+    assert (verdicts[0].kind, verdicts[0].confidence) == (Kind.SLOW_DECODE, Confidence.LIKELY)
+    assert all(v.confidence is Confidence.POSSIBLE for v in verdicts if v.kind is Kind.HIDDEN_REASONING)
+
+
+def test_a_queue_that_is_over_is_not_said_for_sure() -> None:
+    verdicts = diagnose(situation(serving(waiting=0, ttft=9.0, queue=8.5))).verdicts
+    assert all(v.confidence is Confidence.POSSIBLE for v in verdicts if v.kind is Kind.QUEUEING)
+
+
 def test_short_reasoning_is_no_fault() -> None:
     thinking = stream(first_reasoning_s=0.2, first_visible_s=1.5, reasoning_chars=90, visible_chars=50)
     assert first(situation(serving(), streams=(thinking,))).kind is Kind.HEALTHY

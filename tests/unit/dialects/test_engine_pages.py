@@ -196,7 +196,8 @@ def test_hostile_labels_are_cleaned() -> None:
 
 
 def test_dynamo_front_end_and_worker() -> None:
-    front = [r for r in read((RECORDINGS / "dynamo/frontend_metrics_loaded.txt").read_text()) if r.model == "tiny"][0]
+    page = (RECORDINGS / "dynamo/frontend_metrics_loaded.txt").read_text()
+    front = next(reading for reading in read(page) if reading.model == "tiny")
     assert (front.role, front.get(Q.INFLIGHT), front.get(Q.SEQUENCE_LIMIT)) == (Role.FRONTEND, 24, 4)
     worker = recording("dynamo/worker_metrics_loaded.txt")
     assert (worker.engine, worker.get(Q.RUNNING), worker.get(Q.WAITING)) == ("vllm", 4, 20)

@@ -16,9 +16,7 @@ from triage.domain.quantity import Quantity
 from triage.domain.target import Target
 
 TARGET = Target("a")
-PAGES = sorted(
-    path for path in RECORDINGS.rglob("*") if path.suffix in (".prom", ".txt") and path.read_text()[:1] == "#"
-)
+PAGES = sorted(path for path in RECORDINGS.rglob("*") if path.suffix == ".prom" or "metrics_" in path.name)
 
 names = st.from_regex(r"\A[a-zA-Z_:][a-zA-Z0-9_:]{0,20}\Z")
 label_names = st.from_regex(r"\A[a-zA-Z_][a-zA-Z0-9_]{0,8}\Z").filter(lambda name: name != "le")

@@ -91,3 +91,10 @@ def test_a_probe_counts_for_two_minutes() -> None:
     kept.add_probe(100.0, ProbeReading("probe", "a", "POST", "/v1/completions", 200, at=100.0), None)
     assert kept.situation(150.0, 5.0).probes
     assert not kept.situation(300.0, 5.0).probes
+
+
+def test_a_newer_probe_replaces_the_older_one_of_its_target() -> None:
+    kept = store()
+    for at, first in ((100.0, 12.0), (110.0, 0.1)):
+        kept.add_probe(at, ProbeReading("probe", "a", "POST", "/v1/completions", 200, first_token_s=first), None)
+    assert [probe.first_token_s for probe in kept.situation(111.0, 5.0).probes] == [0.1]

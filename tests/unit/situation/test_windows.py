@@ -1,5 +1,7 @@
 """Rates and means: reset-aware, gap-aware, never invented."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ def test_a_counter_never_loses_and_a_reset_is_never_counted(start: int, changes:
     for change in changes:
         values.append(max(values[-1] + change, 0.0))
     window = build_window(moments_of([(5.0 * i, reading({Q.PROMPT_TOKENS: v})) for i, v in enumerate(values)]))
-    pairs = list(zip(values, values[1:], strict=False))
+    pairs = list(pairwise(values))
     rises = [b - a for a, b in pairs if b >= a]
     assert window.resets == sum(b < a for a, b in pairs)
     assert window.seconds == 5.0 * len(rises)
