@@ -78,7 +78,8 @@ async def test_a_command_that_fails_is_not_quoted() -> None:
 
 
 async def test_a_command_that_prints_too_much_is_ended() -> None:
-    assert "too much" in failed(await command("while True: print('x' * 1000)").token())
+    async with asyncio.timeout(20):
+        assert "too much" in failed(await command("while True: print('x' * 1000)").token())
 
 
 async def test_a_command_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

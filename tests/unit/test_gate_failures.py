@@ -102,6 +102,8 @@ SAID = {
     b"<html><body>x": "an HTML page",
     b"\r\n  upstream connect error\r\nmore": "upstream connect error",
     b"\x1b]0;owned\x07\x1b[2Jdown\xff": "down\ufffd",
+    b'{"message":"\\u001b[2J\\u202edown"}': "down",
+    b"<title>\x1b[2Jdown</title>": "down",
     b"": "",
     b"   \n": "",
 }

@@ -1,9 +1,11 @@
 """Bearer tokens read from where the user said they are; never kept anywhere but in memory, never shown."""
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -85,37 +87,55 @@ async def _from_file(path: Path) -> bytes | str:
 
 
 async def _from_command(argv: tuple[str, ...]) -> bytes | str:
-    """What it prints, or why not. No shell; what it says on stderr is not shown: it may be a secret."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,  # a group of its own, so that its children end with it
-        )
-    except OSError as error:
-        return f"cannot be started: {error.strerror}"
-    assert process.stdout is not None
+    """What it prints, or why not. No shell. What it says on stderr is not shown: it may be a secret.
+
+    In a thread: asyncio's own wait() does not return while a pipe of the process is paused or held by a child.
+    """
+    run = _Run(argv)
     try:
         async with asyncio.timeout(READ_TIMEOUT_S):
-            printed = b""
-            while len(printed) <= _LONGEST and (part := await process.stdout.read(_LONGEST)):
-                printed += part
-            if len(printed) > _LONGEST:
-                return "prints too much"
-            code = await process.wait()
+            printed = await asyncio.shield(call_in_daemon(run.printed))
     except TimeoutError:
         return f"did not end within {READ_TIMEOUT_S:g} s"
     finally:
-        await _end(process)
-    return printed if code == 0 else f"ended with exit code {code}: run it by hand to see why"
+        run.end()
+    return "cannot be run" if isinstance(printed, Exception) else printed
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill it with its children, if it still runs, and collect it."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    await process.wait()
+class _Run:
+    """One run of a command, that another thread may end."""
+
+    def __init__(self, argv: tuple[str, ...]) -> None:
+        self._argv = argv
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ended = False
+
+    def printed(self) -> bytes | str:
+        """Blocks until it has ended, or was ended."""
+        try:
+            process = self._process = subprocess.Popen(  # noqa: S603 - the command that the user has named
+                self._argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # a group of its own, so that its children end with it
+            )
+        except OSError as error:
+            return f"cannot be started: {error.strerror}"
+        if self._ended:
+            self.end()
+        assert process.stdout is not None
+        with process:
+            text = process.stdout.read(_LONGEST + 1)
+            if len(text) > _LONGEST:
+                self.end()
+                return "prints too much"
+        code = process.returncode
+        return text if code == 0 else f"ended with exit code {code}: run it by hand to see why"
+
+    def end(self) -> None:
+        """Kill it with its children, unless it has ended by itself."""
+        self._ended = True
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
