@@ -4,18 +4,19 @@ import asyncio
 from collections.abc import Callable
 
 from tests.integration.llama import SLOTS
+from tests.integration.question import budget
 from triage.domain.quantity import Quantity
 from triage.domain.reading import EngineReading
 from triage.domain.stream import Completeness
 from triage.domain.target import Failure, FailureReason, Target
 from triage.gate import Access, Gate
-from triage.probing.measure import Budget, list_models, measure
+from triage.probing.measure import list_models, measure
 from triage.probing.prober import EngineProber
 from triage.sources.engine_scrape import EngineScrape
 
 _CLIENTS = 6
 # A slot holds 1,024 tokens of prompt and answer.
-_LONG = Budget(max_tokens=900, total_s=60.0)
+_LONG = budget(max_tokens=900, total_s=60.0)
 
 
 def source_of(gate: Gate, url: str) -> EngineScrape:
@@ -68,7 +69,7 @@ async def test_more_clients_than_slots_are_seen_waiting(
 async def test_a_probe_is_measured(llama: str, gate: Gate) -> None:
     client = gate.client(Access(llama))
     (model,) = _names(await list_models(client))
-    measured = await measure(client, Target("llama", llama), model, Budget(max_tokens=32))
+    measured = await measure(client, Target("llama", llama), model, budget(max_tokens=32))
     assert measured.failure is None
     stream, probe = measured.stream, measured.probe
     assert stream is not None
@@ -88,7 +89,7 @@ async def test_a_probe_is_measured(llama: str, gate: Gate) -> None:
 
 async def test_the_prober_asks_each_model_once(llama: str, gate: Gate) -> None:
     targets = [(Target(name, llama), Access(llama)) for name in ("one", "two")]
-    prober = EngineProber(gate, targets, Budget(max_tokens=8))
+    prober = EngineProber(gate, targets, budget(max_tokens=8))
     said: list[str] = []
     results = await prober.probe(said.append)
     assert [probe.target for probe, _ in results] == ["one"]
@@ -98,7 +99,7 @@ async def test_the_prober_asks_each_model_once(llama: str, gate: Gate) -> None:
 
 async def test_a_wrong_path_is_told_in_the_servers_words(llama: str, gate: Gate) -> None:
     client = gate.client(Access(llama + "/no/such/prefix"))
-    measured = await measure(client, Target("llama", llama), "random", Budget(max_tokens=8))
+    measured = await measure(client, Target("llama", llama), "random", budget(max_tokens=8))
     assert measured.stream is None
     assert isinstance(measured.failure, Failure)
     assert measured.failure.reason is FailureReason.NOT_FOUND

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tests.integration.conftest import Serve
+from tests.integration.question import budget
 from tests.integration.server import Request, Server, answer, hang
 from triage.domain.errors import TriageError
 from triage.domain.stream import Completeness
 from triage.domain.target import Failure, FailureReason, Target
 from triage.gate import Access, Credential, CredentialKind, Gate
-from triage.probing.measure import Budget, Measured, list_models, measure
+from triage.probing.budget import Budget
+from triage.probing.measure import Measured, list_models, measure
 from triage.probing.prober import MOST_REQUESTS, EngineProber
 
 Patience = Callable[[], asyncio.Timeout]
@@ -53,9 +55,9 @@ def streaming(pieces: list[bytes], end: str = "close") -> Callable[[Request, asy
     return handler
 
 
-async def ask(gate: Gate, server: Server, budget: Budget | None = None, **access: object) -> Measured:
+async def ask(gate: Gate, server: Server, bounds: Budget | None = None, **access: object) -> Measured:
     client = gate.client(Access(server.url, **access))  # type: ignore[arg-type]
-    return await measure(client, Target("engine", server.url), "m", budget or Budget())
+    return await measure(client, Target("engine", server.url), "m", bounds or budget())
 
 
 async def test_every_milestone_of_a_good_answer(serve: Serve, gate: Gate) -> None:
@@ -85,7 +87,7 @@ async def test_every_milestone_of_a_good_answer(serve: Serve, gate: Gate) -> Non
 async def test_what_is_sent_is_marked_bounded_and_never_the_same(serve: Serve, gate: Gate) -> None:
     server = await serve(streaming(WHOLE))
     for _ in range(2):
-        await ask(gate, server, Budget(max_tokens=77))
+        await ask(gate, server, budget(max_tokens=77))
     first, second = server.requests
     assert (first.method, first.path) == ("POST", "/v1/chat/completions")
     assert first.headers["x-triage-probe"] == "1"
@@ -137,7 +139,7 @@ async def test_a_stream_that_falls_silent_ends_at_the_deadline(
 ) -> None:
     server = await serve(streaming(WHOLE[:pieces], end="hang"))
     async with patience():
-        measured = await ask(gate, server, Budget(total_s=0.4))
+        measured = await ask(gate, server, budget(total_s=0.4))
         await server.gone.wait()
     assert measured.failure is not None
     assert measured.failure.reason is FailureReason.TIMEOUT
@@ -149,7 +151,7 @@ async def test_a_stream_that_falls_silent_ends_at_the_deadline(
 
 async def test_a_request_that_is_taken_and_never_answered(serve: Serve, gate: Gate, patience: Patience) -> None:
     async with patience():
-        measured = await ask(gate, await serve(hang), Budget(total_s=0.3))
+        measured = await ask(gate, await serve(hang), budget(total_s=0.3))
     assert measured.stream is None
     assert measured.failure is not None
     assert measured.failure.reason is FailureReason.TIMEOUT
@@ -165,7 +167,7 @@ async def test_a_stream_that_never_ends_stops_at_the_byte_bound(serve: Serve, ga
             await writer.drain()
 
     async with patience():
-        measured = await ask(gate, await serve(endless), Budget(size=256 * 1024))
+        measured = await ask(gate, await serve(endless), budget(answer_mib=0.25))
     assert measured.failure is not None
     assert measured.failure.reason is FailureReason.TOO_LARGE
     assert measured.stream is not None
@@ -209,7 +211,7 @@ async def test_a_missing_credential_sends_nothing(serve: Serve, gate: Gate) -> N
 
 async def test_cancelling_closes_the_connection(serve: Serve, gate: Gate, patience: Patience) -> None:
     server = await serve(streaming(WHOLE[:3], end="hang"))
-    prober = EngineProber(gate, [(Target("engine", server.url, "m"), Access(server.url))])
+    prober = EngineProber(gate, [(Target("engine", server.url, "m"), Access(server.url))], budget())
     probing = asyncio.create_task(prober.probe(lambda _: None))
     async with patience():
         await server.asked.wait()
@@ -259,7 +261,9 @@ def engine(*names: str) -> Callable[[Request, asyncio.StreamWriter], object]:
 async def test_one_request_a_model_and_the_others_go_on(serve: Serve, gate: Gate) -> None:
     servers = [await serve(engine("a")), await serve(engine("a", "b")), await serve(answer(b"", "503 Loading"))]
     said: list[str] = []
-    prober = EngineProber(gate, [(Target(f"t{n}", one.url), Access(one.url)) for n, one in enumerate(servers)])
+    prober = EngineProber(
+        gate, [(Target(f"t{n}", one.url), Access(one.url)) for n, one in enumerate(servers)], budget()
+    )
     results = await prober.probe(said.append)
     asked = [(probe.target, stream.model) for probe, stream in results if stream is not None]
     assert asked == [("t0", "a"), ("t1", "b")]
@@ -268,14 +272,16 @@ async def test_one_request_a_model_and_the_others_go_on(serve: Serve, gate: Gate
 
 async def test_a_gateway_with_many_models_is_not_flooded(serve: Serve, gate: Gate) -> None:
     server = await serve(engine(*[f"model-{number}" for number in range(40)]))
-    results = await EngineProber(gate, [(Target("gateway", server.url), Access(server.url))]).probe(lambda _: None)
+    results = await EngineProber(gate, [(Target("gateway", server.url), Access(server.url))], budget()).probe(
+        lambda _: None
+    )
     assert len(results) == MOST_REQUESTS
     assert sum(request.method == "POST" for request in server.requests) == MOST_REQUESTS
 
 
 async def test_nothing_to_probe_is_an_error_that_says_why(serve: Serve, gate: Gate) -> None:
     server = await serve(answer(b"", "404 Not Found"))
-    prober = EngineProber(gate, [(Target("engine", server.url), Access(server.url))])
+    prober = EngineProber(gate, [(Target("engine", server.url), Access(server.url))], budget())
     with pytest.raises(TriageError, match="engine: its models are not known"):
         await prober.probe(lambda _: None)
     assert str(MOST_REQUESTS) in prober.cost()

@@ -2,29 +2,28 @@
 
 import os
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
+from triage.cli.options import SourceOptions
 from triage.cli.output import notice
-from triage.config import Config, load_config, override
+from triage.config import Config, credential_of, load_config, override
 from triage.domain.errors import ConfigError
 from triage.gate import Gate
 from triage.monitor.monitor import Monitor
+from triage.probing.budget import Budget
 from triage.probing.prober import EngineProber
 from triage.sources.descriptors import raise_descriptor_limit
 from triage.sources.engine_scrape import EngineScrape
 
 
-def settings(
-    targets: Sequence[str] | None,
-    config: Path | None,
-    window_s: float | None = None,
-    interval_s: float | None = None,
-    timeout_s: float | None = None,
-) -> Config:
+def settings(options: SourceOptions, window_s: float | None = None, interval_s: float | None = None) -> Config:
     """The configuration with the options over it. ConfigError when it names no target."""
     chosen = override(
-        load_config(config), targets=targets or (), window_s=window_s, interval_s=interval_s, timeout_s=timeout_s
+        load_config(options.config),
+        targets=options.targets or (),
+        window_s=window_s,
+        interval_s=interval_s,
+        timeout_s=options.timeout_s,
+        credential=credential_of(key_env=options.key_env, key_file=options.key_file, key_command=options.key_command),
     )
     if not chosen.targets:
         raise ConfigError(
@@ -37,8 +36,13 @@ def settings(
     return chosen
 
 
-def monitor_of(config: Config, name: str, *, probing: bool = True, probe_every_s: float | None = None) -> Monitor:
-    """A monitor over the configured targets. Build it inside the running event loop; close it."""
+def monitor_of(
+    config: Config, name: str, *, budget: Budget | None = None, probe_every_s: float | None = None
+) -> Monitor:
+    """A monitor over the configured targets; it can probe when it gets a budget for that.
+
+    Build it inside the running event loop; close it.
+    """
     gate = Gate()
     pairs = [(one.target, one.access) for one in config.targets]
     crowded = raise_descriptor_limit(len(pairs))
@@ -50,7 +54,7 @@ def monitor_of(config: Config, name: str, *, probing: bool = True, probe_every_s
         limits=config.limits,
         window_s=config.window_s,
         interval_s=config.interval_s,
-        prober=EngineProber(gate, pairs) if probing else None,
+        prober=EngineProber(gate, pairs, budget) if budget is not None else None,
         probe_every_s=probe_every_s,
     )
 

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import msgspec
+
 from triage.cli.assembly import monitor_of, on_a_terminal
 from triage.cli.exits import exit_of
 from triage.cli.live import one_window
@@ -10,12 +12,15 @@ from triage.cli.output import notice, print_diagnosis
 from triage.config import Config, parse_target
 from triage.lab.fleet import Fleet
 from triage.monitor.monitor import Monitor
+from triage.probing.budget import shipped_budget
 
 # The demo's engines run from the start with the incident behind them, so a short window already tells.
 _INTERVAL_S = 1.0
 _WINDOW_S = 15.0
-# A streamed request a model: without one nobody can see hidden reasoning. It is announced in the title.
+# A streamed request a model: without one nobody can see hidden reasoning..
 _PROBE_EVERY_S = 20.0
+# At the simulated 25 ms a token: over the bound for the first visible token, and soon enough to see it.
+_PROBE_TOKENS = 160
 
 
 def run_demo(incident: str, headless: bool, window_s: float | None, output: OutputFormat) -> int:
@@ -63,5 +68,6 @@ async def _on_screen(incident: str, window_s: float) -> int:
 
 def _monitor(fleet: Fleet, window_s: float, probe_every_s: float | None = None) -> Monitor:
     targets = tuple(parse_target(f"{target.name}={target.url}") for target in fleet.targets)
+    budget = msgspec.structs.replace(shipped_budget(), max_tokens=_PROBE_TOKENS)
     config = Config(targets=targets, window_s=window_s, interval_s=min(_INTERVAL_S, window_s / 2))
-    return monitor_of(config, "demo", probe_every_s=probe_every_s)
+    return monitor_of(config, "demo", budget=budget, probe_every_s=probe_every_s)

@@ -1,14 +1,12 @@
 """`triage doctor`: what can be reached, what cannot and why, and what that costs."""
 
 import asyncio
-from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
 from triage.cli.assembly import monitor_of, settings
 from triage.cli.exits import Exit
-from triage.cli.options import OutputFormat
+from triage.cli.options import OutputFormat, SourceOptions
 from triage.cli.output import write
 from triage.domain.situation import Situation
 from triage.domain.target import TargetState
@@ -31,14 +29,12 @@ class DoctorReport(msgspec.Struct, frozen=True):
     missing: dict[str, tuple[str, ...]]
 
 
-def run_doctor(
-    targets: Sequence[str] | None, config: Path | None, timeout_s: float | None, output: OutputFormat
-) -> int:
+def run_doctor(options: SourceOptions, output: OutputFormat) -> int:
     """One read of everything. 0 when all answered, 1 when something did not."""
-    chosen = settings(targets, config, None, None, timeout_s)
+    chosen = settings(options)
 
     async def look() -> Situation:
-        monitor = monitor_of(chosen, "doctor", probing=False)
+        monitor = monitor_of(chosen, "doctor")
         try:
             return (await monitor.round()).situation
         finally:

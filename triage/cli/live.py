@@ -1,59 +1,50 @@
 """`triage` and `triage diagnose` on live targets."""
 
 import asyncio
-from collections.abc import Sequence
-from pathlib import Path
 
 from triage.cli.assembly import monitor_of, on_a_terminal, settings
 from triage.cli.exits import exit_of
-from triage.cli.options import OutputFormat
+from triage.cli.options import OutputFormat, SourceOptions
 from triage.cli.output import notice, print_diagnosis
-from triage.config import Config
 from triage.domain.errors import TriageError
 from triage.monitor.monitor import Monitor
 from triage.monitor.observation import Observation
+from triage.probing.budget import shipped_budget
 
 
-def diagnose_live(
-    targets: Sequence[str] | None,
-    config: Path | None,
-    window_s: float | None,
-    timeout_s: float | None,
-    probe: bool,
-    output: OutputFormat,
-) -> int:
+def diagnose_live(options: SourceOptions, window_s: float | None, probe: bool, output: OutputFormat) -> int:
     """Read the targets for one window, judge, print."""
-    chosen = settings(targets, config, window_s, None, timeout_s)
-    observation = asyncio.run(_one_window(chosen, probe))
+    chosen = settings(options, window_s)
+
+    async def reading() -> Observation:
+        monitor = monitor_of(chosen, "targets", budget=shipped_budget() if probe else None)
+        try:
+            return await one_window(monitor, chosen.window_s, probe)
+        finally:
+            await monitor.close()
+
+    observation = asyncio.run(reading())
     print_diagnosis(observation.situation, observation.diagnosis, output)
     return exit_of(observation.diagnosis)
 
 
-def watch(targets: Sequence[str] | None, config: Path | None, window_s: float | None, interval_s: float | None) -> int:
+def watch(options: SourceOptions, window_s: float | None, interval_s: float | None) -> int:
     """The screen; without a terminal the diagnosis of one window as text."""
     if not on_a_terminal():
-        return diagnose_live(targets, config, window_s, None, False, OutputFormat.TEXT)
+        return diagnose_live(options, window_s, False, OutputFormat.TEXT)
     from triage.cli.screen import show
 
-    chosen = settings(targets, config, window_s, interval_s)
-    name = chosen.path.stem if chosen.path is not None and not targets else "targets"
+    chosen = settings(options, window_s, interval_s)
+    name = chosen.path.stem if chosen.path is not None and not options.targets else "targets"
 
     async def watching() -> int:
-        monitor = monitor_of(chosen, name)
+        monitor = monitor_of(chosen, name, budget=shipped_budget())
         try:
             return await show(monitor, switches=())
         finally:
             await monitor.close()
 
     return asyncio.run(watching())
-
-
-async def _one_window(chosen: Config, probe: bool) -> Observation:
-    monitor = monitor_of(chosen, "targets", probing=probe)
-    try:
-        return await one_window(monitor, chosen.window_s, probe)
-    finally:
-        await monitor.close()
 
 
 async def one_window(monitor: Monitor, window_s: float, probe: bool) -> Observation:

@@ -14,7 +14,11 @@ from triage.cli.options import (
     FormatOption,
     IncidentOption,
     IntervalOption,
+    KeyCommandOption,
+    KeyEnvOption,
+    KeyFileOption,
     OutputFormat,
+    SourceOptions,
     TargetOption,
     TimeoutOption,
     WindowOption,
@@ -46,6 +50,10 @@ def root(
     config: ConfigOption = None,
     window: WindowOption = None,
     interval: IntervalOption = None,
+    timeout: TimeoutOption = None,
+    key_env: KeyEnvOption = None,
+    key_file: KeyFileOption = None,
+    key_command: KeyCommandOption = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -55,7 +63,8 @@ def root(
     if context.invoked_subcommand is None:
         from triage.cli.live import watch
 
-        raise typer.Exit(watch(target, config, window, interval))
+        options = SourceOptions(target, config, timeout, key_env, key_file, key_command)
+        raise typer.Exit(watch(options, window, interval))
 
 
 @app.command()
@@ -67,6 +76,9 @@ def diagnose(
     config: ConfigOption = None,
     window: WindowOption = None,
     timeout: TimeoutOption = None,
+    key_env: KeyEnvOption = None,
+    key_file: KeyFileOption = None,
+    key_command: KeyCommandOption = None,
     probe: Annotated[
         bool,
         typer.Option("--probe", help="Also send one short streamed request a model: only it can see hidden reasoning."),
@@ -80,7 +92,8 @@ def diagnose(
         raise typer.Exit(diagnose_folder(evidence, config, target, output))
     from triage.cli.live import diagnose_live
 
-    raise typer.Exit(diagnose_live(target, config, window, timeout, probe, output))
+    options = SourceOptions(target, config, timeout, key_env, key_file, key_command)
+    raise typer.Exit(diagnose_live(options, window, probe, output))
 
 
 @app.command()
@@ -103,12 +116,16 @@ def doctor(
     target: TargetOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = None,
+    key_env: KeyEnvOption = None,
+    key_file: KeyFileOption = None,
+    key_command: KeyCommandOption = None,
     output: FormatOption = OutputFormat.TEXT,
 ) -> None:
     """Say what can be reached, what cannot and why, and which verdicts that costs."""
     from triage.cli.doctor import run_doctor
 
-    raise typer.Exit(run_doctor(target, config, timeout, output))
+    options = SourceOptions(target, config, timeout, key_env, key_file, key_command)
+    raise typer.Exit(run_doctor(options, output))
 
 
 @app.command()

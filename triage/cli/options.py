@@ -2,9 +2,20 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
+
+
+class SourceOptions(NamedTuple):
+    """What the command line says about where to look; None where it says nothing."""
+
+    targets: list[str] | None = None
+    config: Path | None = None
+    timeout_s: float | None = None
+    key_env: str | None = None
+    key_file: str | None = None
+    key_command: str | None = None
 
 
 class OutputFormat(StrEnum):
@@ -28,6 +39,13 @@ IntervalOption = Annotated[
 ]
 TimeoutOption = Annotated[
     float | None, typer.Option("--timeout", metavar="SECONDS", min=0.1, max=120.0, help="For one read. [5]")
+]
+KeyEnvOption = Annotated[
+    str | None, typer.Option("--key-env", metavar="NAME", help="Variable with the targets' bearer token.")
+]
+KeyFileOption = Annotated[str | None, typer.Option("--key-file", metavar="PATH", help="File with that token.")]
+KeyCommandOption = Annotated[
+    str | None, typer.Option("--key-command", metavar="CMD", help="Command that prints that token; no shell.")
 ]
 FormatOption = Annotated[OutputFormat, typer.Option("--format", help="How to print the report.")]
 IncidentOption = Annotated[str, typer.Option("--incident", help="healthy, queueing, hidden-reasoning or slow-decode.")]

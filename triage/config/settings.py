@@ -10,6 +10,7 @@ from triage.config.file import FileSettings, read_file
 from triage.config.targets import TargetConfig, check_targets, credential_of, parse_target
 from triage.domain.errors import ConfigError
 from triage.domain.limits import Limits
+from triage.gate.access import Credential
 
 FILE_NAME = "triage.toml"
 DEFAULT_KEY_VARIABLE = "TRIAGE_API_KEY"
@@ -51,16 +52,20 @@ def override(
     window_s: float | None = None,
     interval_s: float | None = None,
     timeout_s: float | None = None,
+    credential: Credential | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Config:
     """Options over the file: targets replace the file's, times replace its times.
 
-    Targets given as options use $TRIAGE_API_KEY when it is set. Those of a file name their credential
-    themselves: a file that was merely found must not send a key to addresses of its own choice.
+    Targets given as options use `credential`, else $TRIAGE_API_KEY when it is set. Those of a file name their
+    credential themselves: a file that was merely found must not send a key to addresses of its own choice.
     """
     chosen = config.targets
+    if credential is not None and not targets:
+        raise ConfigError("a credential without a target", "--key-* goes with --target", "name it in triage.toml")
     if targets:
-        key = credential_of(key_env=DEFAULT_KEY_VARIABLE) if environ.get(DEFAULT_KEY_VARIABLE) else None
+        default = credential_of(key_env=DEFAULT_KEY_VARIABLE) if environ.get(DEFAULT_KEY_VARIABLE) else None
+        key = credential or default
         chosen = tuple([parse_target(text, credential=key) for text in targets])
     if timeout_s is not None:
         replaced = [msgspec.structs.replace(one.access, timeout_s=timeout_s) for one in chosen]

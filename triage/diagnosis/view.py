@@ -23,6 +23,11 @@ _PROGRESS = (
     Quantity.ITL,
     Quantity.TTFT,
 )
+# Of these, the ones that move when work begins or ends: during a long answer they stand still and prove nothing.
+# The front end observes first tokens and gaps; answers that are not streamed reach it in rare lumps (SGLang).
+_PROVES_ONLY_BY_MOVING = frozenset(
+    {Quantity.PROMPT_TOKENS_COMPUTED, Quantity.PROMPT_TOKENS, Quantity.ITL, Quantity.TTFT}
+)
 
 
 class ReplicaView:
@@ -104,7 +109,7 @@ class ReplicaView:
             if known(change):
                 if change > 0:
                     return True
-                seen = seen or quantity not in self.window.last.late
+                seen = seen or (quantity not in self.window.last.late and quantity not in _PROVES_ONLY_BY_MOVING)
         # Requests that ended because the client left are counted as finished by some engines: no work was done.
         finished, aborted = self.finished, self.window.delta(Quantity.ABORTED)
         if known(finished) and finished > value_or(aborted, 0.0):

@@ -13,20 +13,11 @@ class Purpose(StrEnum):
 
 
 # GET is not automatically safe: SGLang flushes its cache, releases GPU memory and starts profilers on GET.
-# So the list names what is read, and everything else is refused. /health is on it for the health of engines;
-# SGLang can be set to generate one token for it, and LiteLLM's calls its models: no source polls it.
+# So the list names what is read today, and everything else is refused. Not on it although they sound harmless:
+# /health, for which SGLang can be set to generate a token and LiteLLM calls its models.
 _TAILS = {
-    (Purpose.READ, "GET"): (
-        "metrics",
-        "prometheus/metrics",
-        "v1/metrics",
-        "v1/models",
-        "api/ps",
-        "health",
-        "version",
-        "load",
-    ),
-    (Purpose.PROBE, "POST"): ("v1/chat/completions", "v1/completions"),
+    (Purpose.READ, "GET"): ("metrics", "prometheus/metrics", "v1/metrics", "v1/models"),
+    (Purpose.PROBE, "POST"): ("v1/chat/completions",),
 }
 # A path prefix of a gateway may stand before it. Neither empty nor dot segments, escapes, ';' or '\': proxies and
 # servers read those differently, and what looks like /metrics here could be another route there.

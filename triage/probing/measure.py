@@ -11,30 +11,13 @@ from triage.domain.stream import OWN_PROBE, ProbeReading, StreamReading
 from triage.domain.target import Failure, FailureReason, Target
 from triage.domain.text import clean
 from triage.gate import Answer, Client
+from triage.probing.budget import Budget
 
-SOURCE = OWN_PROBE
 _CHAT = "/v1/chat/completions"
 _MODELS = "/v1/models"
 _MODELS_LIMIT = 1024 * 1024
 # An error body as far as evidence needs its words.
 _BODY_KEPT = 500
-# Long enough an answer to tell reasoning from text and to measure time per token, and no question that a
-# model thinks about for minutes. The head differs each time: a repeated one is in the prefix cache.
-_PROMPT = "Note {nonce}. In about eighty words, say how a bicycle stays upright while it rolls."
-
-
-class Budget(msgspec.Struct, frozen=True):
-    """Bounds of one request. total_s: seconds from start to end. size: bytes of the answer.
-
-    400 tokens arrive as about 120 KB of events; 4 MiB leave room for verbose servers, not for a runaway one.
-    """
-
-    max_tokens: int = 400
-    total_s: float = 60.0
-    size: int = 4 * 1024 * 1024
-
-
-USUAL_BUDGET = Budget()
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -45,7 +28,7 @@ class Measured(msgspec.Struct, frozen=True):
     failure: Failure | None
 
 
-async def measure(client: Client, target: Target, model: str, budget: Budget = USUAL_BUDGET) -> Measured:
+async def measure(client: Client, target: Target, model: str, budget: Budget) -> Measured:
     """Ask `model` one short question and time its streamed answer. Cancelling closes the connection.
 
     Nothing of the answer is kept but counts and times.
@@ -56,9 +39,9 @@ async def measure(client: Client, target: Target, model: str, budget: Budget = U
     watch = _Watch(target, model)
     ended = await client.probe(
         client.address.prefix + _CHAT,
-        _question(model, budget.max_tokens),
+        _question(model, budget),
         watch.take,
-        limit=budget.size,
+        limit=int(budget.answer_mib * 1024 * 1024),
         timeout_s=budget.total_s,
     )
     total_s = watch.elapsed()
@@ -92,7 +75,7 @@ class _Watch:
     def __init__(self, target: Target, model: str) -> None:
         self._started = time.monotonic()
         self._decoder = SseDecoder()
-        self._observer = StreamObserver(SOURCE, target.name, model, 200)
+        self._observer = StreamObserver(OWN_PROBE, target.name, model, 200)
 
     def elapsed(self) -> float:
         return time.monotonic() - self._started
@@ -128,12 +111,12 @@ def _was_clean(ended: Answer | Failure) -> bool | None:
     return None if ended.reason in (FailureReason.TIMEOUT, FailureReason.TOO_LARGE) else False
 
 
-def _question(model: str, max_tokens: int) -> bytes:
+def _question(model: str, budget: Budget) -> bytes:
     return msgspec.json.encode(
         {
             "model": model,
-            "messages": [{"role": "user", "content": _PROMPT.format(nonce=secrets.token_hex(4))}],
-            "max_tokens": max_tokens,
+            "messages": [{"role": "user", "content": budget.prompt.replace("{nonce}", secrets.token_hex(4))}],
+            "max_tokens": budget.max_tokens,
             "stream": True,
             "stream_options": {"include_usage": True},
         }
@@ -150,7 +133,7 @@ def _measured(
     refused = failure is not None and failure.status is not None and failure.status >= 400
     marks = () if stream is None else (stream.first_reasoning_s, stream.first_visible_s, stream.first_tool_s)
     probe = ProbeReading(
-        source=SOURCE,
+        source=OWN_PROBE,
         target=target.name,
         method="POST",
         path=client.address.prefix + _CHAT,

@@ -7,7 +7,8 @@ from triage.domain.errors import TriageError
 from triage.domain.stream import ProbeReading, StreamReading
 from triage.domain.target import Failure, Target
 from triage.gate import Access, Client, Gate
-from triage.probing.measure import USUAL_BUDGET, Budget, Measured, list_models, measure
+from triage.probing.budget import Budget
+from triage.probing.measure import Measured, list_models, measure
 
 # A gateway may list a hundred models; a probe is a question, not a load test.
 MOST_REQUESTS = 8
@@ -18,7 +19,7 @@ _LISTS_AT_ONCE = 32
 class EngineProber:
     """Sends nothing before probe() is called. Cancelling probe() closes every connection."""
 
-    def __init__(self, gate: Gate, targets: Sequence[tuple[Target, Access]], budget: Budget = USUAL_BUDGET) -> None:
+    def __init__(self, gate: Gate, targets: Sequence[tuple[Target, Access]], budget: Budget) -> None:
         """ConfigError when a URL cannot be meant."""
         self._aims = [(target, gate.client(access)) for target, access in targets]
         self._budget = budget
