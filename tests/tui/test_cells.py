@@ -1,9 +1,10 @@
 """What a replica's window says in its row."""
 
 from tests.tui.factory import TTFT_EDGES, histogram, track, window
+from triage.domain.derived import hit_share, per_token, speed
 from triage.domain.histogram import Histogram
 from triage.domain.quantity import Quantity
-from triage.tui.cells import Column, cells, hit_share, speed, token_time
+from triage.tui.cells import Column, cells
 
 
 def test_the_usual_row() -> None:
@@ -80,7 +81,7 @@ def test_time_per_token_falls_back_from_histograms_to_counters() -> None:
     itl, request = Histogram((), (), 2.0, 100), Histogram((), (), 3.0, 100)
     counters = {Quantity.GENERATION_SECONDS: 4.0, Quantity.GENERATION_TOKENS: 100.0}
     everything = {Quantity.ITL: itl, Quantity.REQUEST_TPOT: request}
-    assert token_time(window(histograms=everything, deltas=counters)) == 0.02
-    assert token_time(window(histograms={Quantity.REQUEST_TPOT: request}, deltas=counters)) == 0.03
-    assert token_time(window(deltas=counters)) == 0.04
-    assert str(token_time(window(deltas={Quantity.GENERATION_SECONDS: 4.0, Quantity.GENERATION_TOKENS: 0.0}))) == "–"
+    assert per_token(window(histograms=everything, deltas=counters)) == 0.02
+    assert per_token(window(histograms={Quantity.REQUEST_TPOT: request}, deltas=counters)) == 0.03
+    assert per_token(window(deltas=counters)) == 0.04
+    assert str(per_token(window(deltas={Quantity.GENERATION_SECONDS: 4.0, Quantity.GENERATION_TOKENS: 0.0}))) == "–"

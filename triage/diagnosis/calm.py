@@ -25,6 +25,8 @@ from triage.domain.situation import NotSeen, Situation
 from triage.domain.stream import Completeness, ProbeReading, StreamReading
 from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind, Scope, Verdict
 
+# Requests wait in every reading, and nothing says for how long.
+UNMEASURED_QUEUE = "engine.always-waiting"
 _GOOD_ENDS = frozenset({Completeness.COMPLETE, Completeness.OPEN, Completeness.NO_TERMINATOR})
 
 

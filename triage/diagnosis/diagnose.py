@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from triage.diagnosis.calm import healthy, insufficient, take_stock
+from triage.diagnosis.calm import UNMEASURED_QUEUE, healthy, insufficient, take_stock
 from triage.diagnosis.decode import judge_decode
 from triage.diagnosis.fleet import judge_balance
 from triage.diagnosis.hypothesis import Hypothesis
@@ -37,8 +37,9 @@ def diagnose(situation: Situation) -> Diagnosis:
     sure = bool(ranked) and ranked[0].confidence() is not Confidence.POSSIBLE
     if not sure:
         fine = healthy(situation, findings)
-        # Clients leave and nothing surer is known: the cause may lie in front of the engine.
-        unexplained = not ranked or (bool(findings.outside) and _gateway_unread(situation))
+        # Clients leave, or a queue costs nobody anything that was measured: the cause may lie in front of the engine.
+        measured = [item for item in findings.broken if item.id != UNMEASURED_QUEUE]
+        unexplained = not ranked or (_gateway_unread(situation) and (bool(findings.outside) or not measured))
         if fine is not None:
             verdicts.insert(0, fine)
         elif unexplained or not findings.broken:

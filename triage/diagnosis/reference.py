@@ -6,8 +6,9 @@ from statistics import median
 import msgspec
 
 from triage.diagnosis.thresholds import BATCH_GREW, SLOWER_THAN_USUAL
-from triage.diagnosis.view import ReplicaView, baseline_per_token
-from triage.domain.absence import known
+from triage.diagnosis.view import ReplicaView
+from triage.domain.absence import NOT_EXPORTED, known
+from triage.domain.derived import per_token
 from triage.domain.limits import Limits
 from triage.domain.quantity import Quantity
 
@@ -29,9 +30,10 @@ def per_token_reference(view: ReplicaView, peers: Sequence[ReplicaView], limits:
     """What the mean time per token is measured against; always something, at last the built-in default."""
     if "time_per_token_mean_s" in limits.declared:
         return Reference(limits.time_per_token_mean_s, limits.time_per_token_mean_s, "the declared limit")
-    baseline = baseline_per_token(view.replica)
-    if known(baseline) and view.replica.baseline is not None:
-        running = view.replica.baseline.gauges.get(Quantity.RUNNING)
+    earlier = view.replica.baseline
+    baseline = per_token(earlier) if earlier is not None else NOT_EXPORTED
+    if known(baseline) and earlier is not None:
+        running = earlier.gauges.get(Quantity.RUNNING)
         batch = running.mean if running else None
         return Reference(baseline, SLOWER_THAN_USUAL * baseline, "the baseline window", batch)
     before = view.per_token_before

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from statistics import fmean
 
-from triage.diagnosis.thresholds import DIAL_MINIMUM, FLAT, WEAK_BELOW
+from triage.diagnosis.thresholds import FLAT, WEAK_BELOW
 from triage.domain.absence import NO_WINDOW, NOT_EXPORTED, Number, known, value_or
+from triage.domain.derived import generated, per_token
 from triage.domain.logs import LogReading, ThroughputLine
 from triage.domain.quantity import HISTOGRAMS, Quantity
 from triage.domain.reading import Role
 from triage.domain.situation import Replica
 from triage.domain.verdict import Direction, Evidence, Family
-from triage.domain.window import Track, Window
+from triage.domain.window import Track
 
 # Counters that stand for work done, in the order in which a person would believe them.
 _PROGRESS = (
@@ -118,16 +118,8 @@ class ReplicaView:
 
     @cached_property
     def generated(self) -> Number:
-        """Generated tokens in the window, from the live counter where the main one moves at finish."""
-        live = self.window.delta(Quantity.GENERATION_TOKENS_LIVE)
-        if known(live):
-            return live
-        total = self.window.delta(Quantity.GENERATION_TOKENS)
-        if known(total):
-            return total
-        # One inter-token observation per generated token but the first of each request.
-        itl, first = self.window.delta(Quantity.ITL), self.window.delta(Quantity.TTFT)
-        return itl + value_or(first, 0.0) if known(itl) else NOT_EXPORTED
+        """Generated tokens in the window."""
+        return generated(self.window)
 
     @cached_property
     def computed_prompt(self) -> Number:
@@ -155,7 +147,7 @@ class ReplicaView:
     @cached_property
     def per_token(self) -> Number:
         """Mean seconds between tokens in the window."""
-        return _per_token(self.window)
+        return per_token(self.window)
 
     @cached_property
     def per_token_n(self) -> int:
@@ -246,21 +238,3 @@ class ReplicaView:
             source=self.source(quantity),
             age_s=self.replica.age_s,
         )
-
-
-def _per_token(window: Window) -> Number:
-    mean = window.mean(Quantity.ITL)
-    if known(mean):
-        return mean
-    tokens, seconds = window.delta(Quantity.GENERATION_TOKENS), window.delta(Quantity.GENERATION_SECONDS)
-    if known(tokens) and known(seconds) and tokens >= DIAL_MINIMUM:
-        return seconds / tokens
-    return mean
-
-
-def baseline_per_token(replica: Replica) -> Number:
-    return NOT_EXPORTED if replica.baseline is None else _per_token(replica.baseline)
-
-
-def mean_of(values: Sequence[float]) -> float:
-    return fmean(values) if values else 0.0

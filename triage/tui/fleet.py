@@ -8,6 +8,7 @@ from statistics import median
 import msgspec
 
 from triage.domain.absence import known
+from triage.domain.derived import last, per_token
 from triage.domain.limits import Limits
 from triage.domain.quantity import Quantity
 from triage.domain.situation import Replica, Situation, TargetStatus
@@ -15,7 +16,7 @@ from triage.domain.target import TargetState
 from triage.domain.verdict import Confidence, Diagnosis, Kind
 from triage.domain.window import Window
 from triage.tui import numbers
-from triage.tui.cells import Cell, Column, cells, first_token, token_time, waiting
+from triage.tui.cells import Cell, Column, cells
 
 # Peers of one model are compared from three replicas on, because of two nobody knows which is
 # the odd one. Twice the median stands out; for waiting requests also five more than it, so that
@@ -111,9 +112,9 @@ def _named(diagnosis: Diagnosis) -> dict[str, str]:
 def _compared(window: Window) -> dict[Column, float]:
     """The values in which outliers are looked for."""
     values = {
-        Column.WAITING: waiting(window),
-        Column.TTFT95: first_token(window),
-        Column.TOKEN_TIME: token_time(window),
+        Column.WAITING: last(window, Quantity.WAITING),
+        Column.TTFT95: window.mean(Quantity.TTFT),
+        Column.TOKEN_TIME: per_token(window),
     }
     return {column: value for column, value in values.items() if known(value)}
 
@@ -149,7 +150,7 @@ def _over(window: Window, limits: Limits) -> dict[Column, str]:
     if where and where.low >= limits.first_visible_p95_s:
         bound = numbers.plain(limits.first_visible_p95_s)
         over[Column.TTFT95] = f"first token p95 {numbers.interval(where)} s, bound {bound} s"
-    mean = token_time(window)
+    mean = per_token(window)
     if known(mean) and mean > limits.time_per_token_mean_s:
         bound = numbers.milliseconds(limits.time_per_token_mean_s)
         over[Column.TOKEN_TIME] = f"{numbers.milliseconds(mean)} ms per token, bound {bound} ms"
@@ -176,7 +177,7 @@ def _replica_row(
     marks = {**dict.fromkeys(odd, ODD), **dict.fromkeys(over, OVER)}
     if Column.TTFT95 in marks:
         marks[Column.TTFT] = marks[Column.TTFT95]
-    queue = waiting(window)
+    queue = last(window, Quantity.WAITING)
     engine = " ".join(part for part in (window.last.engine, window.last.version) if part)
     return FleetRow(
         key=key,
