@@ -1,0 +1,1 @@
+"""The performance budgets, measured: `python -m tests.bench`. Not collected by pytest but for test_*.py."""

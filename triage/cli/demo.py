@@ -19,8 +19,8 @@ _INTERVAL_S = 1.0
 _WINDOW_S = 15.0
 # A streamed request a model: without one nobody can see hidden reasoning..
 _PROBE_EVERY_S = 20.0
-# At the simulated 25 ms a token: over the bound for the first visible token, and soon enough to see it.
-_PROBE_TOKENS = 160
+# At the simulated 25 ms a token 7 s: clearly over the bound of 3 s for the first visible token, and soon there.
+_PROBE_TOKENS = 280
 
 
 def run_demo(incident: str, headless: bool, window_s: float | None, output: OutputFormat) -> int:

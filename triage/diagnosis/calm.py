@@ -193,7 +193,14 @@ def _replica(
         broken.append(_against(view, "token-slow", text, Quantity.ITL, view.per_token, reference.bound))
     broken += _failures(view, limits.failure_share)
     outside = _leaving(view)
-    measured = known(view.ttft) or known(view.per_token)
+    measured = known(view.ttft) or known(view.per_token) or view.is_prefill_only
+    if view.answers_without_tokens:
+        # The whole answer is the first thing its user sees.
+        e2e = window.mean(Quantity.E2E)
+        measured = measured or known(e2e)
+        if known(e2e) and e2e > bound.bound:
+            text = f"{view.name}: answers take {seconds(e2e)} (bound {seconds(bound.bound)})"
+            broken.append(_against(view, "answer-slow", text, Quantity.E2E, e2e, bound.bound))
     if view.always_waiting and not known(view.ttft):
         broken.append(
             _against(view, "always-waiting", f"{view.name}: requests wait in every reading", Quantity.WAITING)
@@ -222,6 +229,14 @@ def _works(view: ReplicaView) -> list[Evidence]:
                 unit="tokens",
             )
         ]
+    if view.moved and view.answers_without_tokens and known(view.finished):
+        e2e = view.window.mean(Quantity.E2E)
+        each = f", {seconds(e2e)} each" if known(e2e) else ""
+        text = f"{view.name}: {count(view.finished)} requests answered in {seconds(view.window.seconds)}{each}"
+        return [view.evidence("works", text, quantity=Quantity.FINISHED, value=view.finished, unit="requests")]
+    if view.moved and view.is_prefill_only and known(view.computed_prompt):
+        text = f"{view.name}: {count(view.computed_prompt)} prompt tokens in {seconds(view.window.seconds)}"
+        return [view.evidence("works", text, quantity=Quantity.PROMPT_TOKENS, value=view.computed_prompt)]
     if view.idle:
         return [
             view.evidence("idle", f"{view.name}: idle, nothing runs or waits", quantity=Quantity.RUNNING, strength=1)

@@ -33,6 +33,11 @@ def judge_prefill(view: ReplicaView, limits: Limits) -> Hypothesis | None:
     usual = wait.usual
     as_usual = usual is not None and known(wait.ttft) and wait.ttft <= UNCHANGED * usual.value
     declared = "first_visible_p95_s" in limits.declared
+    doubt = ""
+    if view.first_requests:
+        doubt = "these are its first requests since start: compiling and warming up look the same"
+    elif as_usual and not declared and not silent:
+        doubt = "no slower than this replica's own past; declare a limit if that is too slow"
     return Hypothesis(
         kind=Kind.SLOW_PREFILL,
         detail="prefill-ceiling" if view.waiting is not None and view.waiting.high > 0 else "long-prompts",
@@ -41,8 +46,8 @@ def judge_prefill(view: ReplicaView, limits: Limits) -> Hypothesis | None:
         evidence=tuple(evidence),
         share=share,
         next_test="send the same long prompt twice, cold and warm: only the cold one is slow when prefill is the cause",
-        ceiling=Confidence.POSSIBLE if as_usual and not declared and not silent else Confidence.CONFIRMED,
-        capped="no slower than this replica's own past; declare a limit if that is too slow" if as_usual else "",
+        ceiling=Confidence.POSSIBLE if doubt else Confidence.CONFIRMED,
+        capped=doubt,
         confounders=("prefill time includes waiting between the chunks of a chunked prefill, and KV fetches",),
     )
 
@@ -54,8 +59,10 @@ def prefill_dominates(view: ReplicaView) -> bool:
 
 
 def _no_token_at_all(view: ReplicaView) -> bool:
-    """Requests ran all the window, prompt tokens were computed, and nobody got a token."""
+    """Requests ran all the window, prompt tokens were computed, and nobody got a token who asked for one."""
     if view.running is None or view.running.low == 0 or view.window.seconds <= 0:
+        return False
+    if view.is_prefill_only or view.answers_without_tokens:
         return False
     computed = view.computed_prompt
     if not known(computed) or computed <= 0:

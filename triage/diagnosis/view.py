@@ -40,6 +40,7 @@ class ReplicaView:
         self.name = replica.target.name
         self.model = replica.model
         self.is_frontend = replica.window.last.role is Role.FRONTEND
+        self.is_prefill_only = replica.window.last.role is Role.PREFILL
 
     # ---- gauges
 
@@ -141,6 +142,21 @@ class ReplicaView:
         if not known(self.computed_prompt) or not known(self.generated):
             return NO_WINDOW
         return self.computed_prompt / max(self.generated, 1.0)
+
+    @cached_property
+    def answers_without_tokens(self) -> bool:
+        """Embedding, reranking and the like: requests have finished here, and not one token was ever generated."""
+        last = self.window.last.values
+        generated = last.get(Quantity.GENERATION_TOKENS)
+        return generated == 0 and Quantity.FINISHED in last and last[Quantity.FINISHED] > 0
+
+    @cached_property
+    def first_requests(self) -> bool:
+        """Nothing had been generated before the window: the first requests of this process pay for its warm-up."""
+        first = self.window.first
+        before = first.values.get(Quantity.GENERATION_TOKENS)
+        answered = first.histograms.get(Quantity.TTFT)
+        return before == 0 and (answered is None or answered.count == 0)
 
     # ---- time per token and to the first token
 
