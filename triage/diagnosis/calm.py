@@ -176,7 +176,7 @@ def _replica(
         broken.append(
             _against(view, "no-progress", f"{view.name}: work is inside and no counter moves", Quantity.RUNNING)
         )
-    bound = ttft_bound(limits)
+    bound = ttft_bound(view, limits)
     ttft = window.histograms.get(Quantity.TTFT)
     slow = ttft.quantile(0.95) if ttft is not None and ttft.count >= QUANTILE_MINIMUM else None
     if known(view.ttft) and view.ttft > bound.bound:

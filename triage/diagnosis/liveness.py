@@ -220,7 +220,7 @@ def judge_standstill(view: ReplicaView, situation: Situation, alone: bool) -> li
 
 
 def _stalled(view: ReplicaView, situation: Situation, hung: Sequence[ProbeReading], still: bool) -> Hypothesis:
-    running, waiting = view.running, view.waiting
+    running, waiting = view.running, view.queued
     inside = (running.last if running else 0) + (waiting.last if waiting else 0)
     span = view.window.seconds
     evidence = []

@@ -89,7 +89,8 @@ def _endpoint(status: TargetStatus, situation: Situation) -> Hypothesis:
     reason = status.failure.reason if status.failure else FailureReason.NOT_METRICS
     said = str(status.failure) if status.failure else "no engine series on the page"
     off = "--" in said or reason is FailureReason.NOT_FOUND
-    wrong = reason is FailureReason.NOT_METRICS and bool(status.families)
+    # Another page than an engine's, be it HTML or an exporter of something else: the address is wrong.
+    wrong = reason in (FailureReason.NOT_METRICS, FailureReason.REDIRECT)
     evidence = [
         Evidence(
             id="engine.no-metrics",

@@ -5,7 +5,7 @@ from statistics import median
 
 import msgspec
 
-from triage.diagnosis.thresholds import BATCH_GREW, SLOWER_THAN_USUAL
+from triage.diagnosis.thresholds import BATCH_GREW, FIRST_TOKEN_FELT, SLOWER_THAN_USUAL
 from triage.diagnosis.view import ReplicaView
 from triage.domain.absence import NOT_EXPORTED, known
 from triage.domain.derived import per_token
@@ -48,13 +48,19 @@ def per_token_reference(view: ReplicaView, peers: Sequence[ReplicaView], limits:
     return Reference(limits.time_per_token_mean_s, limits.time_per_token_mean_s, "the built-in default")
 
 
-def ttft_bound(limits: Limits) -> Reference:
+def ttft_bound(view: ReplicaView, limits: Limits) -> Reference:
     """What the mean time to first token is measured against.
 
     The declared or built-in bound always holds; a user does not care whether a wait of ten seconds is usual.
+    A baseline window can only tighten the built-in one.
     """
-    name = "the declared limit" if "first_visible_p95_s" in limits.declared else "the built-in default"
-    return Reference(limits.first_visible_p95_s, limits.first_visible_p95_s, name)
+    if "first_visible_p95_s" in limits.declared:
+        return Reference(limits.first_visible_p95_s, limits.first_visible_p95_s, "the declared limit")
+    if view.replica.baseline is not None:
+        good = view.replica.baseline.mean(Quantity.TTFT)
+        if known(good) and SLOWER_THAN_USUAL * good < limits.first_visible_p95_s:
+            return Reference(good, max(SLOWER_THAN_USUAL * good, FIRST_TOKEN_FELT), "the baseline window")
+    return Reference(limits.first_visible_p95_s, limits.first_visible_p95_s, "the built-in default")
 
 
 def usual_ttft(view: ReplicaView) -> Reference | None:

@@ -42,7 +42,7 @@ def _queueing(view: ReplicaView, peers: Sequence[ReplicaView], limits: Limits) -
         return None
     queued = view.window.mean(Quantity.QUEUE_TIME, WEAK_BELOW)
     if known(queued):
-        small = queued <= 0.1 * ttft_bound(limits).bound
+        small = queued <= 0.1 * ttft_bound(view, limits).bound
         return f"no request waits; queue time {seconds(queued)}" if small else None
     return "no request waits in any reading" if waiting.n >= 3 else None
 
@@ -67,7 +67,7 @@ def _prefill(view: ReplicaView, peers: Sequence[ReplicaView], limits: Limits) ->
     del peers
     count_ = value_or(view.window.delta(Quantity.PREFILL_TIME), 0.0)
     mean = view.window.mean(Quantity.PREFILL_TIME, WEAK_BELOW)
-    if not known(mean) or count_ < WEAK_BELOW or mean > 0.1 * ttft_bound(limits).bound:
+    if not known(mean) or count_ < WEAK_BELOW or mean > 0.1 * ttft_bound(view, limits).bound:
         return None
     return f"prefill takes {seconds(mean)}"
 

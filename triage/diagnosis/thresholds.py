@@ -19,6 +19,8 @@ SLOWER_THAN_USUAL: Final = 1.5  # ratio to a reference at a comparable batch; 14
 BATCH_GREW: Final = 1.5  # running this many times its reference explains a slower token by itself
 UNCHANGED: Final = 1.2  # within 20 % of its reference a value is "as usual"
 
+FIRST_TOKEN_FELT: Final = 1.0  # seconds: a sooner first token is no complaint, however much sooner it once came
+
 # --- batch
 FLAT: Final = 0.1  # a full batch is read one or two short of its limit: gauges are taken after finished requests leave
 

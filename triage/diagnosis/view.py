@@ -29,6 +29,9 @@ _PROVES_ONLY_BY_MOVING = frozenset(
     {Quantity.PROMPT_TOKENS_COMPUTED, Quantity.PROMPT_TOKENS, Quantity.ITL, Quantity.TTFT}
 )
 
+# Waits that more room would not shorten.
+HELD = (Quantity.WAITING_DEFERRED, Quantity.GRAMMAR_QUEUE, Quantity.HANDOFF_QUEUE)
+
 
 class ReplicaView:
     """Lazy: a calm replica costs a few look-ups, so that a thousand of them stay cheap."""
@@ -61,9 +64,19 @@ class ReplicaView:
         return self.track(Quantity.KV_USAGE)
 
     @cached_property
+    def held(self) -> Track | None:
+        """Requests that wait for something else than room: an adapter, a grammar, a hand-over between roles."""
+        return _together([self.track(quantity) for quantity in HELD])
+
+    @cached_property
+    def queued(self) -> Track | None:
+        """All requests that wait inside the engine, whatever for."""
+        return _together([self.waiting, self.held])
+
+    @cached_property
     def always_waiting(self) -> bool:
         """Requests waited in every reading in which there was work, the last one among them."""
-        waiting, running = self.waiting, self.running
+        waiting, running = self.queued, self.running
         if waiting is None or waiting.last <= 0:
             return False
         return waiting.zeros <= (running.zeros if running is not None else 0)
@@ -83,13 +96,14 @@ class ReplicaView:
     @cached_property
     def busy(self) -> bool:
         """Work was there in every reading."""
-        running, waiting = self.running, self.waiting
+        running, waiting = self.running, self.queued
         return (running is not None and running.low > 0) or (waiting is not None and waiting.low > 0)
 
     @cached_property
     def idle(self) -> bool:
         """Nothing ran or waited in any reading."""
-        tracks = [t for t in (self.running, self.track(Quantity.WAITING), self.track(Quantity.INFLIGHT)) if t]
+        inside = (self.running, self.track(Quantity.WAITING), self.held, self.track(Quantity.INFLIGHT))
+        tracks = [track for track in inside if track is not None]
         return bool(tracks) and all(track.high == 0 for track in tracks)
 
     # ---- change
@@ -254,3 +268,19 @@ class ReplicaView:
             source=self.source(quantity),
             age_s=self.replica.age_s,
         )
+
+
+def _together(tracks: Sequence[Track | None]) -> Track | None:
+    """Several gauges as one; extremes and zeros are bounds, for they need not fall on the same reading."""
+    exported = [track for track in tracks if track is not None]
+    if len(exported) < 2:
+        return exported[0] if exported else None
+    return Track(
+        first=sum(track.first for track in exported),
+        last=sum(track.last for track in exported),
+        low=sum(track.low for track in exported),
+        high=sum(track.high for track in exported),
+        mean=sum(track.mean for track in exported),
+        n=min(track.n for track in exported),
+        zeros=min(track.zeros for track in exported),
+    )

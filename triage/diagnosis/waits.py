@@ -1,7 +1,7 @@
 """Requests that wait inside the engine, and which resource they wait for."""
 
 from triage.diagnosis.hypothesis import Hypothesis
-from triage.diagnosis.reference import ttft_bound, usual_ttft
+from triage.diagnosis.reference import per_token_reference, ttft_bound, usual_ttft
 from triage.diagnosis.text import count, percent, seconds
 from triage.diagnosis.thresholds import (
     KV_FULL,
@@ -26,9 +26,9 @@ class Wait:
 
     def __init__(self, view: ReplicaView, limits: Limits) -> None:
         self.view = view
-        self.bound = ttft_bound(limits)
+        self.bound = ttft_bound(view, limits)
         self.usual = usual_ttft(view)
-        waiting, running = view.waiting, view.running
+        waiting, running = view.queued, view.running
         self.waiting = waiting.mean if waiting else 0.0
         self.running = running.mean if running else 0.0
         in_system = self.waiting + self.running
@@ -48,9 +48,9 @@ class Wait:
             if self.view.always_waiting:
                 # All waiting lies before the first token, so its share there is at least its share of the whole.
                 found.append(self.of_everything)
-                if known(self.prefill_mean):
+                if known(self.prefill_mean) and self._queue_fills(self.ttft):
                     found.append(max(1.0 - self.prefill_mean / self.ttft, 0.0))
-        waiting, running = self.view.waiting, self.view.running
+        waiting, running = self.view.queued, self.view.running
         if found:
             return Share(max(found), min(found), max(found), "time to first token")
         if waiting is None or running is None or waiting.mean == 0:
@@ -65,6 +65,11 @@ class Wait:
             return self.ttft > self.bound.bound
         return self.view.always_waiting
 
+    def _queue_fills(self, ttft: float) -> bool:
+        """The queue is long enough for what prefill leaves over; else that time is spent in front of the scheduler."""
+        live = self.live_queue_time()
+        return not known(live) or live >= SHARE_SUPPORT * ttft
+
     def live_queue_time(self) -> Number:
         """Little: waiting over admissions per second; sees the requests that still wait."""
         admissions = self.view.window.rate(Quantity.TTFT)
@@ -75,30 +80,33 @@ class Wait:
 
 def judge_waits(view: ReplicaView, limits: Limits, gateway_unread: bool) -> list[Hypothesis]:
     """Queueing and KV pressure of one replica. gateway_unread: a gateway log exists that nobody read."""
-    waiting = view.waiting
+    waiting = view.queued
     preemptions = value_or(view.window.delta(Quantity.PREEMPTIONS), 0.0)
     queued = view.window.mean(Quantity.QUEUE_TIME)
     if not preemptions and (waiting is None or waiting.high == 0) and not (known(queued) and queued > 0.3):
         return _from_log(view)
     wait = Wait(view, limits)
-    kv = _kv_pressure(wait, preemptions)
+    kv = _kv_pressure(wait, preemptions, limits)
     found = [kv] if kv is not None else _from_log(view)
     if waiting is not None and (waiting.high > 0 or known(queued)) and wait.felt():
-        found.append(_queueing(wait, found[0] if found else None, gateway_unread))
+        queueing = _queueing(wait, found[0] if found else None, gateway_unread)
+        # Below that share the wait is not what the user feels.
+        if queueing.share is None or queueing.share.high >= SHARE_SUPPORT:
+            found.append(queueing)
     return found
 
 
 # ---- KV pressure
 
 
-def _kv_pressure(wait: Wait, preemptions: float) -> Hypothesis | None:
+def _kv_pressure(wait: Wait, preemptions: float, limits: Limits) -> Hypothesis | None:
     view = wait.view
     kv, waiting = view.kv, view.waiting
     evidence: list[Evidence] = []
     detail = "admission"
     if preemptions:
         finished = value_or(view.finished, 0.0)
-        heavy = preemptions > PREEMPTIONS_PER_FINISHED * max(finished, 1.0)
+        heavy = preemptions > PREEMPTIONS_PER_FINISHED * max(finished, 1.0) and not _all_in_time(wait, limits)
         evidence.append(
             view.evidence(
                 "preemptions",
@@ -154,6 +162,14 @@ def _kv_pressure(wait: Wait, preemptions: float) -> Hypothesis | None:
         capped="running is flat, so a sequence limit would look the same" if weak else "",
         confounders=("preempted requests wait again inside decode time, not in queue time (vLLM)",),
     )
+
+
+def _all_in_time(wait: Wait, limits: Limits) -> bool:
+    """First tokens and token gaps are both measured and both within their bounds: nobody feels the preemptions."""
+    view = wait.view
+    if not known(wait.ttft) or not known(view.per_token) or wait.ttft > wait.bound.bound:
+        return False
+    return view.per_token <= per_token_reference(view, (), limits).bound
 
 
 def _head_blocked(wait: Wait) -> Evidence | None:
@@ -247,7 +263,7 @@ def _from_log(view: ReplicaView) -> list[Hypothesis]:
 
 def _queueing(wait: Wait, kv: Hypothesis | None, gateway_unread: bool) -> Hypothesis:
     view = wait.view
-    waiting = view.waiting
+    waiting = view.queued
     assert waiting is not None
     evidence: list[Evidence] = []
     flat = view.flat_batch and waiting.low > 0
@@ -352,7 +368,7 @@ def _what_for(view: ReplicaView, flat: bool) -> tuple[str | None, str]:
         (Quantity.GRAMMAR_QUEUE, "grammar-queue", "for their grammar to be compiled"),
         (Quantity.HANDOFF_QUEUE, "handoff-queue", "for the hand-over between prefill and decode"),
     ):
-        track, waiting = view.track(quantity), view.waiting
+        track, waiting = view.track(quantity), view.queued
         if track is not None and waiting is not None and track.low > 0 and track.mean >= waiting.mean:
             return detail, words
     slots, adapters = view.track(Quantity.ADAPTER_SLOTS), view.track(Quantity.ADAPTERS_WAITING)
@@ -376,7 +392,7 @@ def _running_text(view: ReplicaView) -> str:
 
 
 def _queue_summary(wait: Wait, share: Share | None, reason: str) -> str:
-    waiting = wait.view.waiting
+    waiting = wait.view.queued
     wait_text = (
         f"{count(waiting.last)} requests wait {reason}" if waiting and waiting.last else f"requests waited {reason}"
     )

@@ -225,6 +225,8 @@ def _compile_model(table: Table, index: PageIndex, model: str) -> EnginePlan:
             chosen, exported = _chosen(index, name, metric, lambda p, m=metric: kept(p, m))  # type: ignore[misc]
             if not exported:
                 continue
+            if metric.every:
+                chosen = _all_of(index, metric, lambda p, m=metric: kept(p, m))  # type: ignore[misc]
             if form_of(quantity) is Form.HISTOGRAM:
                 parts = _bucket_sets(index, name, table, lambda p, m=metric: kept(p, m))  # type: ignore[misc]
                 if not parts:
@@ -267,6 +269,15 @@ def _chosen(index: PageIndex, name: str, metric: Metric, kept: Callable[[_Placed
         if found:
             return found, spelling.removesuffix("_bucket")
     return [], ""
+
+
+def _all_of(index: PageIndex, metric: Metric, kept: Callable[[_Placed], bool]) -> list[_Placed]:
+    """The series of every name, each marked with its name: equal labels under two names are no copies."""
+    return [
+        _Placed({**placed.labels, "__name__": name}, placed.place)
+        for name in metric.names
+        for placed in _chosen(index, name, metric, kept)[0]
+    ]
 
 
 def _scalar(quantity: Quantity, metric: Metric, table: Table, chosen: list[_Placed]) -> _Scalar:

@@ -17,6 +17,7 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     where: labels a series must carry. by: label whose values split the quantity (finish reasons).
     take: which part of a histogram stands for a scalar quantity. scale: factor to the quantity's unit.
     not_applicable: exported values that mean "no value".
+    every: the names are different things that add up, not spellings of one.
     label: the number stands in this label of an info series, as a number or as a list of names to count;
     of several series the one with the largest value is the newest (vLLM writes the time as the value).
     """
@@ -28,6 +29,7 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scale: float = 1.0
     not_applicable: tuple[float, ...] = ()
     label: str = ""
+    every: bool = False
 
 
 class VersionMark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -77,6 +77,9 @@ def failure_of_status(status: int, location: str, content_type: str, body: bytes
     return Failure(FailureReason.BAD_ANSWER, f"status {status}", status)
 
 
+NO_TITLE = "an HTML page"  # what an HTML body says that has neither title nor heading
+
+
 def first_sentence(body: bytes, content_type: str = "") -> str:
     """What an error body says first: its JSON message, its HTML title, or its first line; cleaned."""
     text = body[:65536].decode("utf-8", "replace").strip()
@@ -86,7 +89,7 @@ def first_sentence(body: bytes, content_type: str = "") -> str:
             return clean(message, 300)
     if "html" in content_type or text[:1] == "<":
         title = re.search(r"<(title|h1)[^>]{0,200}>([^<]{1,300})</\1", text, re.IGNORECASE)
-        return clean(title[2].strip(), 300) if title else "an HTML page"
+        return clean(title[2].strip(), 300) if title else NO_TITLE
     return clean(next((line.strip() for line in text.splitlines() if line.strip()), ""), 300)
 
 

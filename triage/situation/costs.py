@@ -55,8 +55,10 @@ def costs_of_file(name: str) -> tuple[str, ...]:
     return ()
 
 
-def costs_of_absent(present: dict[str, bool]) -> tuple[NotSeen, ...]:
-    """One entry for each source that is not there at all."""
+def costs_of_absent(present: dict[str, bool], silent: frozenset[str] = frozenset()) -> tuple[NotSeen, ...]:
+    """One entry for each source that is not there. silent: those that are configured and gave nothing."""
     return tuple(
-        NotSeen(source, "not configured", costs_of_source(source)) for source, there in present.items() if not there
+        NotSeen(source, "nothing answered" if source in silent else "not configured", costs_of_source(source))
+        for source, there in present.items()
+        if not there
     )

@@ -110,7 +110,7 @@ class Store:
             streams=tuple(stream for _, _, stream in answers if stream is not None),
             probes=tuple(probe for _, probe, _ in answers),
             gpus=tuple(gpus),
-            not_seen=(*not_seen, *costs_of_absent(present)),
+            not_seen=(*not_seen, *costs_of_absent(present, frozenset({"engine metrics"}))),
         )
 
     def _answered(self, memory: _TargetMemory, scrape: Scrape, page: PageReading) -> None:

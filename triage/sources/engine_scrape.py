@@ -9,7 +9,7 @@ from triage.domain.reading import PageReading, Scrape
 from triage.domain.target import Failure, FailureReason, Target
 from triage.domain.text import clean
 from triage.gate import Access, Answer, Client, Gate, failure_of
-from triage.gate.failures import first_sentence
+from triage.gate.failures import NO_TITLE, first_sentence
 from triage.gate.threads import call_in_daemon
 
 # Tried in this order when the URL names no metrics page and the one before answers 404.
@@ -103,7 +103,8 @@ class _Engine:
         if not head and not body.strip():
             return Failure(FailureReason.EMPTY, "the answer has no body", answer.status)
         if head.startswith(b"<"):
-            return _not_metrics(f"an HTML page: {first_sentence(body, 'text/html')}", answer)
+            title = first_sentence(body, "text/html")
+            return _not_metrics(title if title == NO_TITLE else f"an HTML page: {title}", answer)
         if body.count(b"\n") > _MOST_LINES:
             return Failure(FailureReason.TOO_LARGE, f"more than {_MOST_LINES:,} lines", answer.status)
         page = read_page(body, self.target, self._path, at) if len(body) < _LARGE else await self._aside(body, at)
