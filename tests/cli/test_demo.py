@@ -19,6 +19,15 @@ def test_each_incident_is_diagnosed(incident: str, code: int) -> None:
     assert first["confidence"] in ("likely", "confirmed")
 
 
+@pytest.mark.slow
+def test_a_probe_that_outlasts_the_window_leaves_no_hole_in_it() -> None:
+    """At 230 ms a token the probe takes far longer than the window: scraping goes on meanwhile."""
+    answer = triage("demo", "--headless", "--incident", "slow-decode", "--format", "json", "--window", "3")
+    report = json.loads(answer.stdout)
+    assert report["verdicts"][0]["kind"] == "slow-decode"
+    assert report["window_s"] >= 2.5
+
+
 def test_without_a_terminal_the_screen_does_not_start() -> None:
     """`triage demo` in a pipe must print and end, not wait for keys for ever."""
     answer = triage("demo", "--incident", "healthy", "--window", "2", "--format", "json", env={"TERM": "dumb"})

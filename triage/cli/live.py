@@ -48,19 +48,22 @@ def watch(options: SourceOptions, window_s: float | None, interval_s: float | No
 
 
 async def one_window(monitor: Monitor, window_s: float, probe: bool) -> Observation:
-    """Scrape for one whole window, optionally probe meanwhile, and give the last observation."""
+    """Scrape for one whole window, and on while the probe is under way; give the last observation."""
     notice(f"triage: reading for {window_s:.0f} s …")
     clock = asyncio.get_running_loop().time
     end = clock() + window_s
     asked = asyncio.create_task(_probe(monitor)) if probe else None
     try:
         observation = await monitor.round()
-        while (left := end - clock()) > 0:
-            await asyncio.sleep(min(monitor.interval_s, left))
+        while clock() < end or (asked is not None and not asked.done()):
+            pause = monitor.interval_s if clock() >= end else min(monitor.interval_s, end - clock())
+            if asked is None or asked.done():
+                await asyncio.sleep(pause)
+            else:
+                await asyncio.wait([asked], timeout=pause)
             observation = await monitor.round()
         if asked is not None:
-            await asked
-            observation = await monitor.round()
+            await asked  # it is done; what went wrong in it must not be lost
         return observation
     finally:
         if asked is not None and not asked.done():

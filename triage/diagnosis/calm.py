@@ -7,6 +7,7 @@ import msgspec
 
 from triage.diagnosis.decode import cpu_evidence
 from triage.diagnosis.liveness import dark_targets
+from triage.diagnosis.monitoring import is_foreign
 from triage.diagnosis.reference import per_token_reference, ttft_bound
 from triage.diagnosis.text import count, percent, seconds
 from triage.diagnosis.thresholds import (
@@ -69,6 +70,23 @@ def take_stock(situation: Situation, views: Sequence[ReplicaView]) -> Findings:
                 age_s=status.age_s,
             )
         )
+    unreadable += [
+        f"{status.target.name}: its metrics are not those of an engine that is known here"
+        for status in situation.targets
+        if is_foreign(status)
+    ]
+    broken += [
+        Evidence(
+            id="engine.target-down",
+            direction=Direction.AGAINST,
+            strength=2,
+            family=Family.ENGINE,
+            text=f"monitoring calls {target.url or target.job} down ({target.error or 'no reason given'})",
+            source=target.source,
+        )
+        for target in situation.monitored
+        if target.health == "down"
+    ]
     broken += cpu_evidence(situation.containers)
     for probe in situation.probes:
         if probe.generates:
@@ -186,11 +204,14 @@ def _replica(
         text = f"{view.name}: first token p95 is above {seconds(slow.low)} (bound {seconds(bound.bound)})"
         broken.append(_against(view, "first-token-slow", text, Quantity.TTFT, slow.low, bound.bound))
     reference = per_token_reference(view, peers, limits)
-    batch = view.running is not None and reference.explains_by_batch(view.running.mean)
-    if known(view.per_token) and view.per_token > reference.bound and not batch:
+    running = view.running.mean if view.running is not None else 0.0
+    if known(view.per_token) and view.per_token > reference.bound and not reference.explains_by_batch(running):
         against = f"{seconds(reference.value)} ({reference.name})"
         text = f"{view.name}: {seconds(view.per_token)} between tokens against {against}"
-        broken.append(_against(view, "token-slow", text, Quantity.ITL, view.per_token, reference.bound))
+        if reference.may_explain_by_batch(view.per_token, running):
+            unreadable.append(f"{text}, and how large its batch was then is not known")
+        else:
+            broken.append(_against(view, "token-slow", text, Quantity.ITL, view.per_token, reference.bound))
     broken += _failures(view, limits.failure_share)
     outside = _leaving(view)
     measured = known(view.ttft) or known(view.per_token) or view.is_prefill_only

@@ -21,7 +21,7 @@ from triage.domain.absence import known, value_or
 from triage.domain.limits import Limits
 from triage.domain.quantity import Quantity
 from triage.domain.situation import ContainerCpu, GpuWindow
-from triage.domain.verdict import Direction, Evidence, Family, Kind, Scope, Share
+from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind, Scope, Share
 
 
 def judge_decode(
@@ -62,6 +62,8 @@ def judge_decode(
         if items:
             detail = detail or name
             evidence += items
+    running = view.running.mean if view.running else 0.0
+    unknown_batch = detail is None and reference.may_explain_by_batch(now, running)
     return Hypothesis(
         kind=Kind.SLOW_DECODE,
         detail=detail,
@@ -71,6 +73,8 @@ def judge_decode(
         share=_share(view),
         next_test=_NEXT[detail],
         tested=detail is not None,
+        ceiling=Confidence.POSSIBLE if unknown_batch else Confidence.CONFIRMED,
+        capped="a larger batch than before would look the same" if unknown_batch else "",
         confounders=(
             "inter-token time is per engine step: with speculative decoding one step carries several tokens",
             "prefill of other requests and preempted re-waits are inside inter-token time",

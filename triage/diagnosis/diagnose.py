@@ -77,19 +77,20 @@ def _hypotheses(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypo
     workers = [view for view in views if not view.is_frontend]
     alone = len(workers) == 1
     unread = _gateway_unread(situation)
-    still: set[str] = {h.scope.replica or "default" for h in found if h.confidence() is not Confidence.POSSIBLE}
+    dead = {h.scope.replica or "default" for h in found if h.confidence() is not Confidence.POSSIBLE}
+    still = {(view.name, view.model) for view in workers if view.name in dead}
     by_model: dict[str, list[ReplicaView]] = defaultdict(list)
     for view in workers:
         by_model[view.model].append(view)
     for view in workers:
-        if view.name in still:
+        if (view.name, view.model) in still:
             continue
         standing = judge_standstill(view, situation, alone)
         found += standing
         if standing:
-            still.add(view.name)
+            still.add((view.name, view.model))
     for model, group in by_model.items():
-        moving = [view for view in group if view.name not in still]
+        moving = [view for view in group if (view.name, view.model) not in still]
         uneven = judge_balance(moving, situation.probes)
         found += uneven
         bound_elsewhere = {h.scope.replica for h in uneven}

@@ -1,5 +1,6 @@
 """Dead, stalled, frozen: judged first, from gauges, counters, logs and probes, whatever the sample sizes."""
 
+import re
 from collections.abc import Sequence
 
 from triage.diagnosis.devices import gpu_evidence, stands_still
@@ -23,13 +24,14 @@ _GONE_WORDS = (
     "engine is dead",
     "engine process",
     "background loop",
-    "no instances",
     "scheduler died",
     "illegal memory access",
     "device-side assert",
     "cuda error",
 )
 _DEVICE_WORDS = ("cuda", "illegal memory", "device-side", "xid", "nccl", "hip error", "acceleratorerror")
+# How people note that a request was taken and nothing came.
+_NOTHING_CAME = re.compile(r"\bno (?:event|byte|token|data|answer|response|output)|\bh[au]ngs?\b|tim(?:ed|e)[ -]?out", re.I)
 _GATEWAY_NAMES = ("gateway", "edge", "ingress", "proxy", "router", "load", "client")
 
 
@@ -71,7 +73,7 @@ def judge_dead(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypot
                     strength=2,
                 )
             )
-        rival = _named_cause(evidence, situation)
+        rival = _named_cause(evidence, situation, logs)
         found.append(
             Hypothesis(
                 kind=Kind.ENGINE_DEAD,
@@ -171,7 +173,7 @@ def _gone_listener(status: TargetStatus | None) -> list[Evidence]:
     ]
 
 
-def _named_cause(evidence: Sequence[Evidence], situation: Situation) -> str:
+def _named_cause(evidence: Sequence[Evidence], situation: Situation, logs: Sequence[LogReading]) -> str:
     """Why a death has another name than "engine-dead": its own log or device says what killed it; '' otherwise.
 
     A process that never came up, or that memory or a device took away, is judged by those causes.
@@ -179,7 +181,7 @@ def _named_cause(evidence: Sequence[Evidence], situation: Situation) -> str:
     said = " ".join(item.text for item in evidence if item.id == "engine.log.fatal").lower()
     if "out of memory" in said or "outofmemory" in said:
         return "the log names memory as the cause"
-    if "initialization failed" in said or "failed to start" in said:
+    if "initialization failed" in said or "failed to start" in said or any(map(_never_served, logs)):
         return "it failed while it started"
     device = any(word in said for word in _DEVICE_WORDS)
     kernel = any(log.kind is LogKind.KERNEL for log in situation.logs)
@@ -187,6 +189,11 @@ def _named_cause(evidence: Sequence[Evidence], situation: Situation) -> str:
     if xid or (device and kernel):
         return "a device error stands beside it"
     return ""
+
+
+def _never_served(log: LogReading) -> bool:
+    """The log has the start of the process and its end, and no sign of work between."""
+    return bool(log.counts.get(LogMark.STARTING)) and log.last_progress_line is None
 
 
 def _how_dead(evidence: Sequence[Evidence]) -> str:
@@ -205,8 +212,9 @@ def judge_standstill(view: ReplicaView, situation: Situation, alone: bool) -> li
     """Work was accepted and nothing moved: a stall, or gauges that nobody writes any more."""
     if _page_is_old(view):
         return [_stale_page(view)]
-    answered = [p for p in situation.probes if p.generates and p.got_token and _reaches(p, view, alone)]
-    hung = [p for p in situation.probes if _hung(p) and _reaches(p, view, alone)]
+    answered, hung = _newest(
+        [p for p in situation.probes if p.generates and (p.got_token or hung_up(p)) and _reaches(p, view, alone)]
+    )
     asleep = view.track(Quantity.AWAKE)
     if asleep is not None and asleep.last == 0:
         return [_asleep(view)]
@@ -216,10 +224,20 @@ def judge_standstill(view: ReplicaView, situation: Situation, alone: bool) -> li
         return []
     if still and answered:
         return [_frozen(view, answered)]
-    return [_stalled(view, situation, hung, still)]
+    return [_stalled(view, situation.gpus if alone else (), hung, still)]
 
 
-def _stalled(view: ReplicaView, situation: Situation, hung: Sequence[ProbeReading], still: bool) -> Hypothesis:
+def _newest(probes: Sequence[ProbeReading]) -> tuple[list[ProbeReading], list[ProbeReading]]:
+    """(answered, hung): only the outcome of the newest request counts; an answer from before says nothing of now."""
+    newest = max(enumerate(probes), key=lambda pair: (pair[1].at or 0.0, pair[0]), default=None)
+    if newest is None:
+        return [], []
+    answered = newest[1].got_token
+    kept = [probe for probe in probes if probe.got_token is answered]
+    return (kept, []) if answered else ([], kept)
+
+
+def _stalled(view: ReplicaView, gpus: Sequence[GpuWindow], hung: Sequence[ProbeReading], still: bool) -> Hypothesis:
     running, waiting = view.running, view.queued
     inside = (running.last if running else 0) + (waiting.last if waiting else 0)
     span = view.window.seconds
@@ -274,7 +292,7 @@ def _stalled(view: ReplicaView, situation: Situation, hung: Sequence[ProbeReadin
                 source=f"{view.logs[0].source} line {warned[0].line}",
             )
         )
-    hot = [gpu for gpu in situation.gpus if gpu.last.fields.get("DEV_GPU_UTIL", 0) >= 90] if still else []
+    hot = [gpu for gpu in gpus if gpu.last.fields.get("DEV_GPU_UTIL", 0) >= 90] if still else []
     evidence += [gpu_evidence(gpu, "busy", "its kernel is still resident", strength=1) for gpu in hot[:1]]
     # Gauges that nobody rewrites after all clients left look the same; then no probe hangs, nothing new
     # arrives, and the device idles (cases.md, recurring traps).
@@ -406,17 +424,23 @@ def _progress_quantity(view: ReplicaView) -> Quantity:
     return Quantity.RUNNING
 
 
-def _hung(probe: ProbeReading) -> bool:
-    """A request for tokens that was taken and gave none: an answer without a token after its time was up."""
-    taken = probe.status is None or probe.status == 200
-    return probe.generates and taken and not probe.got_token and (probe.total_s or 0) >= 5
+def hung_up(probe: ProbeReading) -> bool:
+    """A request for tokens that was taken and gave none until its time was up.
+
+    A plain 200 without a word about it is no such thing: its tokens were only not counted.
+    """
+    silent = probe.status is None or (probe.status == 200 and bool(probe.error or _NOTHING_CAME.search(probe.note)))
+    return probe.generates and silent and not probe.got_token and (probe.total_s or 0) >= 5
 
 
 def _reaches(probe: ProbeReading, view: ReplicaView, alone: bool) -> bool:
     """Whether the probe speaks of this replica: sent to it, or nothing else could have answered."""
-    if probe.target == view.name:
-        return True
-    return alone and not any(word in probe.target.lower() for word in _GATEWAY_NAMES)
+    return probe.target == view.name or (alone and not through_gateway(probe))
+
+
+def through_gateway(probe: ProbeReading) -> bool:
+    """Sent to something in front of the engines, which may have asked any of them, or another provider."""
+    return any(word in probe.target.lower() for word in _GATEWAY_NAMES)
 
 
 def _probe(probe: ProbeReading, name: str, text: str, strength: int) -> Evidence:

@@ -1,13 +1,15 @@
 """The watcher watched: metrics that are missing, and names that dashboards still use after a rename."""
 
+import re
 from collections.abc import Sequence
 
 from triage.diagnosis.hypothesis import Hypothesis
+from triage.diagnosis.liveness import through_gateway
 from triage.domain.logs import LogKind, LogMark
 from triage.domain.situation import MonitoredTarget, Situation, TargetStatus
 from triage.domain.stream import Completeness
 from triage.domain.target import FailureReason, TargetState
-from triage.domain.verdict import Direction, Evidence, Family, Kind, Scope
+from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind, Scope
 
 # Failures that say "the server is there and does not serve metrics on this route".
 _ENDPOINT_FAILURES = frozenset(
@@ -23,6 +25,10 @@ _ENDPOINT_FAILURES = frozenset(
     }
 )
 _PROFILING = "PROF_"
+# What any program's client library and web framework export; an engine's server does so too, before its own.
+_RUNTIME = ("python_", "process_", "go_", "promhttp_", "http_", "scrape_")
+# A scrape error that only something that answers can cause; 502 to 504 are a proxy's.
+_ROUTE_ANSWERS = re.compile(r"HTTP status (?!50[234])\d|start token|Content-Type|parse|invalid metric|duplicate", re.I)
 
 
 def judge_missing(situation: Situation) -> list[Hypothesis]:
@@ -31,7 +37,11 @@ def judge_missing(situation: Situation) -> list[Hypothesis]:
     down = [target for target in situation.monitored if target.health == "down"]
     served = _answers(situation)
     if down and served is not None:
-        found.append(_not_scraped(down, served))
+        # Refused or timed out, it is down for monitoring as it may be for users, unless it gave the answer itself.
+        itself = len(situation.monitored) == 1 and served.strength >= 3
+        answering = [target for target in down if _ROUTE_ANSWERS.search(target.error)]
+        if answering or itself:
+            found.append(_not_scraped(answering or down, served, route_answers=bool(answering)))
     partial = _partial(situation)
     if partial is not None:
         found.append(partial)
@@ -43,6 +53,7 @@ def judge_renamed(situation: Situation) -> Hypothesis | None:
     stale = [
         (query, metric)
         for query in situation.queries
+        if query.empty is not False
         for metric in query.metrics
         if metric.exported is False and (metric.renamed_to or metric.removed)
     ]
@@ -79,7 +90,14 @@ def judge_renamed(situation: Situation) -> Hypothesis | None:
 # ---- missing
 
 
+def is_foreign(status: TargetStatus) -> bool:
+    """Its page is full of other software's metrics: an engine that is not read yet, a router, a gateway, an exporter."""
+    return status.state is TargetState.NO_METRICS and any(not f.startswith(_RUNTIME) for f in status.families)
+
+
 def _serves_no_metrics(status: TargetStatus) -> bool:
+    if is_foreign(status):
+        return False
     if status.state is TargetState.NO_METRICS:
         return True
     return status.failure is not None and status.failure.reason in _ENDPOINT_FAILURES
@@ -117,7 +135,7 @@ def _endpoint(status: TargetStatus, situation: Situation) -> Hypothesis:
     )
 
 
-def _not_scraped(down: Sequence[MonitoredTarget], served: Evidence) -> Hypothesis:
+def _not_scraped(down: Sequence[MonitoredTarget], served: Evidence, route_answers: bool) -> Hypothesis:
     first = down[0]
     return Hypothesis(
         kind=Kind.METRICS_MISSING,
@@ -139,18 +157,19 @@ def _not_scraped(down: Sequence[MonitoredTarget], served: Evidence) -> Hypothesi
             ),
         ),
         next_test="GET the metrics URL by hand and read the body of the answer",
-        tested=True,
+        tested=route_answers,
+        ceiling=Confidence.CONFIRMED if route_answers else Confidence.LIKELY,
     )
 
 
 def _answers(situation: Situation) -> Evidence | None:
-    """Proof that an engine serves: a probe with tokens, or a complete stream."""
-    for probe in situation.probes:
+    """Proof that an engine serves: a probe with tokens, or a complete stream; one sent to the engine itself first."""
+    for probe in sorted(situation.probes, key=through_gateway):
         if probe.generates and (probe.got_token or (probe.status == 200 and not probe.error and probe.total_s)):
             return Evidence(
                 id="probe.answers",
                 direction=Direction.FOR,
-                strength=3,
+                strength=2 if through_gateway(probe) else 3,
                 family=Family.PROBE,
                 text=f"{probe.target}: a request for tokens is answered with {probe.status}",
                 value=probe.total_s,

@@ -5,7 +5,7 @@ from statistics import median
 
 import msgspec
 
-from triage.diagnosis.thresholds import BATCH_GREW, FIRST_TOKEN_FELT, SLOWER_THAN_USUAL
+from triage.diagnosis.thresholds import BATCH_GREW, BATCH_SLOWS, FIRST_TOKEN_FELT, LARGE_BATCH, SLOWER_THAN_USUAL
 from triage.diagnosis.view import ReplicaView
 from triage.domain.absence import NOT_EXPORTED, known
 from triage.domain.derived import per_token
@@ -14,22 +14,33 @@ from triage.domain.quantity import Quantity
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """value: seconds. bound: above it is slow. name: for the evidence. batch: its running requests, if known."""
+    """value: seconds. bound: above it is slow. name: for the evidence. batch: its running requests, if known.
+
+    absolute: a limit, which holds at every batch; otherwise a time that was measured at some batch.
+    """
 
     value: float
     bound: float
     name: str
     batch: float | None = None
+    absolute: bool = False
 
     def explains_by_batch(self, running: float) -> bool:
         """The batch grew so much against the reference's that a slower token is expected."""
         return self.batch is not None and self.batch > 0 and running >= BATCH_GREW * self.batch
 
+    def may_explain_by_batch(self, seconds: float, running: float) -> bool:
+        """It was measured at a batch that nobody knows, and now many requests run: a slower token may be theirs."""
+        unknown = not self.absolute and self.batch is None
+        return unknown and running >= LARGE_BATCH and seconds <= BATCH_SLOWS * self.value
+
 
 def per_token_reference(view: ReplicaView, peers: Sequence[ReplicaView], limits: Limits) -> Reference:
     """What the mean time per token is measured against; always something, at last the built-in default."""
+    # Gaps are counted per step: where a step brings several tokens, it may take as many times longer.
+    limit = limits.time_per_token_mean_s * view.tokens_per_step
     if "time_per_token_mean_s" in limits.declared:
-        return Reference(limits.time_per_token_mean_s, limits.time_per_token_mean_s, "the declared limit")
+        return Reference(limit, limit, "the declared limit", absolute=True)
     earlier = view.replica.baseline
     baseline = per_token(earlier) if earlier is not None else NOT_EXPORTED
     if known(baseline) and earlier is not None:
@@ -38,14 +49,14 @@ def per_token_reference(view: ReplicaView, peers: Sequence[ReplicaView], limits:
         return Reference(baseline, SLOWER_THAN_USUAL * baseline, "the baseline window", batch)
     before = view.per_token_before
     if known(before):
-        return Reference(before, SLOWER_THAN_USUAL * before, "its own mean since start")
+        return Reference(before, SLOWER_THAN_USUAL * before, "its own mean since start", view.batch_before)
     others = [(p.per_token, p.running.mean if p.running else None) for p in peers if p is not view]
     seconds = [value for value, _ in others if known(value)]
     if seconds:
         middle = median(seconds)
         batches = [batch for _, batch in others if batch is not None]
         return Reference(middle, SLOWER_THAN_USUAL * middle, "its peers' median", median(batches) if batches else None)
-    return Reference(limits.time_per_token_mean_s, limits.time_per_token_mean_s, "the built-in default")
+    return Reference(limit, limit, "the built-in default", absolute=True)
 
 
 def ttft_bound(view: ReplicaView, limits: Limits) -> Reference:

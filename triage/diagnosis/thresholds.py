@@ -22,6 +22,8 @@ UNCHANGED: Final = 1.2  # within 20 % of its reference a value is "as usual"
 FIRST_TOKEN_FELT: Final = 1.0  # seconds: a sooner first token is no complaint, however much sooner it once came
 
 # --- batch
+LARGE_BATCH: Final = 8.0  # running requests from which the batch may have grown enough to explain a slower token
+BATCH_SLOWS: Final = 4.0  # a full batch takes at most about this many times a single sequence's step (mixture of experts)
 FLAT: Final = 0.1  # a full batch is read one or two short of its limit: gauges are taken after finished requests leave
 
 # --- KV cache

@@ -195,6 +195,19 @@ class ReplicaView:
         return seconds / tokens if tokens and seconds else NOT_EXPORTED
 
     @cached_property
+    def batch_before(self) -> float | None:
+        """Mean tokens per engine step since start, up to the window's first reading: how large the batch was then."""
+        values = self.window.first.values
+        tokens, steps = values.get(Quantity.GENERATION_TOKENS), values.get(Quantity.ENGINE_STEPS)
+        return tokens / steps if tokens and steps else None
+
+    @cached_property
+    def tokens_per_step(self) -> float:
+        """Tokens that one step brings to a request: 1 without speculation."""
+        drafts, accepted = self.window.delta(Quantity.DRAFTS), self.window.delta(Quantity.ACCEPTED_TOKENS)
+        return 1.0 + accepted / drafts if known(drafts) and known(accepted) and drafts > 0 else 1.0
+
+    @cached_property
     def ttft(self) -> Number:
         return self.window.mean(Quantity.TTFT)
 

@@ -150,6 +150,24 @@ class PageIndex:
             # A series that stands twice is the last one's value, not the sum of both.
             self.by_name[name][tuple(sorted(labels.items()))] = _Placed(labels, place)
         self.families = frozenset(self.by_name) | frozenset(map(base_name, self.by_name))
+        self.respelled = ("", "")
+
+    def under(self, prefixes: tuple[str, ...]) -> "PageIndex":
+        """The same page with names that begin with another of the prefixes spelled with the first one."""
+        used = next((prefix for prefix in prefixes if any(name.startswith(prefix) for name in self.by_name)), "")
+        if not used or used == prefixes[0]:
+            return self
+        spelled = PageIndex(())
+        for name, series in self.by_name.items():
+            spelled.by_name[prefixes[0] + name[len(used) :] if name.startswith(used) else name] = series
+        spelled.families = frozenset(spelled.by_name) | frozenset(map(base_name, spelled.by_name))
+        spelled.respelled = (prefixes[0], used)
+        return spelled
+
+    def as_exported(self, name: str) -> str:
+        """The name as the page has it."""
+        here, there = self.respelled
+        return there + name[len(here) :] if here and name.startswith(here) else name
 
     def series(self, name: str) -> list[_Placed]:
         return list(self.by_name[name].values()) if name in self.by_name else []
@@ -168,7 +186,7 @@ def base_name(name: str) -> str:
 
 def recognised(table: Table, index: PageIndex) -> bool:
     """Whether the page speaks this dialect: names decide, never a label's value or a flag."""
-    rule = table.recognise
+    rule, index = table.recognise, index.under(table.prefixes)
     present = [name for name in rule.any if index.has(name)]
     if not present or not all(map(index.has, rule.all)) or any(map(index.has, rule.none)):
         return False
@@ -186,6 +204,7 @@ def recognised(table: Table, index: PageIndex) -> bool:
 
 def compile_engine(table: Table, index: PageIndex) -> tuple[EnginePlan, ...]:
     """One plan for each model on the page."""
+    index = index.under(table.prefixes)
     models: dict[str, None] = {}
     if table.model_label:
         for name, metric in ((n, m) for m in table.metrics.values() for n in m.names):
@@ -243,7 +262,7 @@ def _compile_model(table: Table, index: PageIndex, model: str) -> EnginePlan:
                     by_rank[label].append(_scalar(quantity, metric, table, part))
                 if table.role_label and role is Role.MIXED:
                     role = _ROLES.get(chosen[0].labels.get(table.role_label, ""), Role.MIXED)
-            names[quantity] = exported
+            names[quantity] = index.as_exported(exported)
             break
     ranks = tuple((label, tuple(parts)) for label, parts in by_rank.items()) if len(by_rank) > 1 else ()
     return EnginePlan(

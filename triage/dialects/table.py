@@ -66,6 +66,7 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     copy_labels: several processes report the same thing: the largest counts, never the sum.
     late: counters that move only when a request finishes.
+    prefixes: how the names of this table may begin on a page, the spelling used here first.
     drop: a label and the only value of it that is kept; other series are parts of that total.
     """
 
@@ -75,6 +76,7 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     recognise: Recognise
     metrics: dict[Quantity, Metric]
+    prefixes: tuple[str, ...] = ()
     model_label: str = "model_name"
     role: Role = Role.MIXED
     role_label: str = ""

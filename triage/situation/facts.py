@@ -147,9 +147,16 @@ def _queried(name: str, families: frozenset[str]) -> QueriedMetric:
     renames = known_renames()
     rename = renames.get(name) or renames.get(base_name(name))
     if rename is None:
-        return QueriedMetric(clean(name, 120), False)
+        other = sorted(family for family in families if _plain(family) == _plain(name))
+        note = "the same name, spelled with another separator" if other else ""
+        return QueriedMetric(clean(name, 120), False, tuple(other[:1]), note=note)
     successors = tuple(new for new in rename.to if new in families)
     return QueriedMetric(clean(name, 120), False, successors, not rename.to, rename.note)
+
+
+def _plain(name: str) -> str:
+    """A name without its separators: releases and collectors turn ':' into '_' and back."""
+    return re.sub(r"[^a-z0-9]", "_", name.lower())
 
 
 def _empty_answer(item: dict[str, Any]) -> bool | None:
