@@ -1,13 +1,27 @@
 """Starting the bench's own helper processes."""
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def compiled() -> Iterator[dict[str, str]]:
+    """An environment in which Python keeps compiled modules, as an installed package has them, outside the checkout.
+
+    Run each program once before it is measured: that run compiles.
+    """
+    with tempfile.TemporaryDirectory() as kept:
+        unset = ("PYTHONDONTWRITEBYTECODE", "NO_COLOR", "COLUMNS", "LINES")
+        inherited = {key: value for key, value in os.environ.items() if key not in unset}
+        yield {**inherited, "PYTHONPYCACHEPREFIX": kept}
 
 
 @contextmanager

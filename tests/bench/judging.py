@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from tests.bench.measure import growth, least_cpu
-from tests.bench.row import Row, duration, within
+from tests.bench.measure import least_cpu
+from tests.bench.row import Row, grows, within
 from tests.factory import serving, situation
 from triage.diagnosis.diagnose import diagnose
 from triage.domain.situation import Replica, Situation
@@ -16,8 +16,6 @@ from triage.domain.verdict import Kind
 _BUDGET_S: Final = 0.1
 _REPLICAS: Final = 1000
 _SIZES: Final = (10, 100, 1000, 10_000)
-# Linear within what caches and the garbage collector add when the heap grows a thousand times.
-_LARGEST_EXPONENT: Final = 1.15
 
 
 def _queueing(name: str) -> Replica:
@@ -58,7 +56,7 @@ def _judge_s(place: int, count: int) -> float:
     seen: Situation = situation(*_replicas(place, count))
     found = diagnose(seen).verdicts[0].kind
     assert found is fleet.verdict, f"{fleet.what}: {found} was measured, not {fleet.verdict}"
-    return least_cpu(lambda: diagnose(seen), repeat=5, number=max(1, _REPLICAS // count))
+    return least_cpu(lambda: diagnose(seen), repeat=9 if count <= _REPLICAS else 3, number=max(1, _REPLICAS // count))
 
 
 def rows() -> list[Row]:
@@ -71,20 +69,7 @@ def rows() -> list[Row]:
 
 def growth_rows() -> list[Row]:
     return [
-        growth_row(f"growth of Situation to Diagnosis, {fleet.what}", "replicas", _SIZES,
-                   [_judge_s(place, size) for size in _SIZES])
+        grows(f"growth of Situation to Diagnosis, {fleet.what}", "replicas", _SIZES,
+              [_judge_s(place, size) for size in _SIZES])
         for place, fleet in enumerate(_FLEETS)
     ]  # fmt: skip
-
-
-def growth_row(what: str, unit: str, sizes: tuple[int, ...], seconds: list[float]) -> Row:
-    """The exponent over all sizes counts; the times are shown, so that a late turn upwards is seen."""
-    exponent = growth(sizes, seconds)
-    return Row(
-        f"{what}, {', '.join(f'{size:,}' for size in sizes)} {unit}",
-        ", ".join(duration(one) for one in seconds),
-        "–",
-        f"exponent {exponent:.2f}",
-        f"≤ {_LARGEST_EXPONENT}",
-        exponent <= _LARGEST_EXPONENT,
-    )

@@ -6,7 +6,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import linear_regression
 from timeit import Timer
 
@@ -21,10 +21,10 @@ def least_cpu(work: Callable[[], object], *, repeat: int = 7, number: int | None
     return min(timer.repeat(repeat, number)) / number
 
 
-def child_cpu(arguments: Sequence[str]) -> float:
+def child_cpu(arguments: Sequence[str], environment: Mapping[str, str]) -> float:
     """Seconds of CPU, user and system, of one Python process from its start to its end."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, *arguments], check=True, env=environment, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 

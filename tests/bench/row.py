@@ -3,6 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from tests.bench.measure import growth
+
+# Linear, within what caches and the garbage collector add when the heap grows a thousand times.
+_LARGEST_EXPONENT = 1.15
 HEADINGS = ("what", "measured", "reference, same run", "ratio", "budget", "held")
 
 
@@ -17,9 +21,7 @@ class Row(NamedTuple):
     held: bool | None
 
 
-def against(
-    what: str, measured_s: float, reference: str, reference_s: float, *, budget: float, note: str = ""
-) -> Row:
+def against(what: str, measured_s: float, reference: str, reference_s: float, *, budget: float, note: str = "") -> Row:
     """A time as a multiple of a reference's time. budget: the largest ratio that is held."""
     ratio = measured_s / reference_s
     return Row(
@@ -35,6 +37,19 @@ def against(
 def within(what: str, measured_s: float, *, budget_s: float, note: str = "") -> Row:
     """A time with a budget of its own."""
     return Row(what, f"{duration(measured_s)}{note}", "–", "–", f"≤ {duration(budget_s)}", measured_s <= budget_s)
+
+
+def grows(what: str, unit: str, sizes: Sequence[int], seconds: Sequence[float]) -> Row:
+    """How a time grows. The exponent over all sizes counts; the times stand there for who looks for a late turn."""
+    exponent = growth(sizes, seconds)
+    return Row(
+        f"{what}, {', '.join(f'{size:,}' for size in sizes)} {unit}",
+        ", ".join(map(duration, seconds)),
+        "–",
+        f"exponent {exponent:.2f}",
+        f"≤ {_LARGEST_EXPONENT}",
+        exponent <= _LARGEST_EXPONENT,
+    )
 
 
 def not_measured(what: str, budget: str, package: str) -> Row:

@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Final
 
+from tests.bench.children import compiled
 from tests.bench.measure import child_cpu
 from tests.bench.row import Row, against, not_measured
 
@@ -23,22 +25,21 @@ print(*[name for name in {_HEAVY!r} if name in sys.modules], file=sys.stderr)
 
 
 def rows() -> list[Row]:
-    found = []
-    for option in ("--version", "--help"):
-        what = f"`triage {option}`, CPU of the process"
-        if find_spec("httpx") is None:
-            found.append(not_measured(what, f"≤ {_BUDGET:g} ×", "httpx"))
-            continue
-        ours, theirs = [], []
-        for _ in range(_RUNS):  # in turn, so that a busy minute meets both
-            ours.append(child_cpu(["-m", "triage.cli", option]))
-            theirs.append(child_cpu(["-c", "import httpx"]))
-        row = against(what, min(ours), "`import httpx`", min(theirs), budget=_BUDGET)
-        loaded = _heavy_modules(option)
-        if loaded:
-            row = row._replace(measured=f"{row.measured}, loads {loaded}", held=False)
-        found.append(row)
-    return found
+    with compiled() as environment:
+        return [_row(option, environment) for option in ("--version", "--help")]
+
+
+def _row(option: str, environment: Mapping[str, str]) -> Row:
+    what = f"`triage {option}`, CPU of the process"
+    if find_spec("httpx") is None:
+        return not_measured(what, f"≤ {_BUDGET:g} ×", "httpx")
+    ours, theirs = [], []
+    for _ in range(_RUNS):  # in turn, so that a busy minute meets both
+        ours.append(child_cpu(["-m", "triage.cli", option], environment))
+        theirs.append(child_cpu(["-c", "import httpx"], environment))
+    row = against(what, min(ours), "`import httpx`", min(theirs), budget=_BUDGET)
+    loaded = _heavy_modules(option)
+    return row._replace(measured=f"{row.measured}, but loads {loaded}", held=False) if loaded else row
 
 
 def _heavy_modules(option: str) -> str:

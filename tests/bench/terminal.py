@@ -8,7 +8,7 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -20,12 +20,11 @@ _PATIENCE_S = 60.0
 class Terminal:
     """One process that believes to be on a terminal of 140 × 45. The times are those of time.perf_counter()."""
 
-    def __init__(self, command: Sequence[str], directory: Path) -> None:
+    def __init__(self, command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> None:
         """directory: the working directory, and where the program looks for the user's configuration."""
         self._master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _LINES, _COLUMNS, 0, 0))
-        kept = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS", "LINES")}
-        environment = {**kept, "TERM": "xterm-256color", "XDG_CONFIG_HOME": str(directory)}
+        environment = {**environment, "TERM": "xterm-256color", "XDG_CONFIG_HOME": str(directory)}
         self._unread = b""
         self.started = time.perf_counter()
         self._process = subprocess.Popen(
@@ -36,7 +35,9 @@ class Terminal:
     def __enter__(self) -> "Terminal":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._process.kill()
         self._process.wait()
         os.close(self._master)

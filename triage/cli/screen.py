@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
 from triage.cli.exits import Exit, exit_of
 from triage.cli.output import terminal_width, write
@@ -9,16 +11,17 @@ from triage.domain.verdict import Kind
 from triage.monitor.monitor import Monitor
 from triage.monitor.observation import Observation
 from triage.report.plain import to_brief
-from triage.runbook import Library, load, render
 from triage.tui.app import Switch, TriageApp
+
+if TYPE_CHECKING:
+    from triage.runbook import Library
 
 
 async def show(monitor: Monitor, *, switches: Sequence[Switch]) -> int:
     """Run the screen until the person leaves; then the last diagnosis goes into the scrollback."""
-    library = load()
     app = TriageApp(
         monitor,
-        runbook=lambda topic: _runbook(library, topic, monitor.latest()),
+        runbook=lambda topic: _runbook(topic, monitor.latest()),
         report=lambda seen: to_brief(seen.situation, seen.diagnosis, terminal_width()),
         switches=switches,
     )
@@ -33,11 +36,21 @@ async def show(monitor: Monitor, *, switches: Sequence[Switch]) -> int:
     return Exit.OK if latest is None else exit_of(latest.diagnosis)
 
 
-def _runbook(library: Library, topic: str, seen: Observation | None) -> str | None:
+@cache
+def _library() -> "Library":
+    """Read with the first runbook that is asked for: before the first paint it would cost 50 ms, most of it YAML."""
+    from triage.runbook import load
+
+    return load()
+
+
+def _runbook(topic: str, seen: Observation | None) -> str | None:
     """A runbook's Markdown with the live names of the verdict it belongs to filled in."""
     if topic not in set(Kind):
         return None
-    runbook = library.for_kind(Kind(topic))
+    from triage.runbook import render
+
+    runbook = _library().for_kind(Kind(topic))
     return None if runbook is None else render(runbook, _names(topic, seen))
 
 

@@ -6,21 +6,27 @@ from collections.abc import Sequence
 import msgspec
 
 from triage.diagnosis.decode import cpu_evidence
-from triage.diagnosis.liveness import dark_targets
+from triage.diagnosis.interference import frozen_share
+from triage.diagnosis.liveness import dark_targets, last_words, through_gateway
 from triage.diagnosis.monitoring import is_foreign
+from triage.diagnosis.peers import Peers
 from triage.diagnosis.reference import per_token_reference, ttft_bound
-from triage.diagnosis.text import count, percent, seconds
+from triage.diagnosis.text import count, many, percent, seconds
 from triage.diagnosis.thresholds import (
     ABORTED_SHARE,
     ABOVE_TOP,
+    FREEZE_S,
     QUANTILE_MINIMUM,
     REFUSED_LEAST,
     REFUSED_SHARE,
+    SHARE_SUPPORT,
     VANISHED_LEAST,
     VANISHED_SHARE,
+    WHOLLY_ON_GPU,
 )
 from triage.diagnosis.view import ReplicaView
 from triage.domain.absence import known, value_or
+from triage.domain.logs import LogKind, LogMark
 from triage.domain.quantity import Quantity
 from triage.domain.situation import NotSeen, Situation
 from triage.domain.stream import Completeness, ProbeReading, StreamReading
@@ -35,12 +41,14 @@ class Findings(msgspec.Struct, frozen=True):
     """What speaks against health without naming a cause, and what speaks for it.
 
     outside: clients leave or are refused; the cause may lie in front of the engine.
+    false_alarm: an alarming line in a log, and why it means nothing; "" without one.
     """
 
     broken: tuple[Evidence, ...]
     outside: tuple[Evidence, ...]
     good: tuple[Evidence, ...]
     unreadable: tuple[str, ...]
+    false_alarm: str = ""
 
 
 def take_stock(situation: Situation, views: Sequence[ReplicaView]) -> Findings:
@@ -49,9 +57,10 @@ def take_stock(situation: Situation, views: Sequence[ReplicaView]) -> Findings:
     outside: list[Evidence] = []
     good: list[Evidence] = []
     unreadable: list[str] = []
-    peers: dict[str, list[ReplicaView]] = defaultdict(list)
+    by_model: dict[str, list[ReplicaView]] = defaultdict(list)
     for view in views:
-        peers[view.model].append(view)
+        by_model[view.model].append(view)
+    peers = {model: Peers(own) for model, own in by_model.items()}
     for view in views:
         bad, leaving, fine, blind = _replica(view, peers[view.model], situation)
         broken += bad
@@ -75,6 +84,16 @@ def take_stock(situation: Situation, views: Sequence[ReplicaView]) -> Findings:
         for status in situation.targets
         if is_foreign(status)
     ]
+    unreadable += [
+        f"{log.source} ends with: {fatal.text}"
+        for log in situation.logs
+        if log.kind is LogKind.ENGINE and (fatal := last_words(log)) is not None
+    ]
+    unreadable += [
+        f"{model.name}: only {percent(model.on_gpu)} of it is in GPU memory, so it may be slow"
+        for model in situation.loaded_models
+        if model.on_gpu is not None and model.on_gpu < WHOLLY_ON_GPU
+    ]
     broken += [
         Evidence(
             id="engine.target-down",
@@ -88,32 +107,55 @@ def take_stock(situation: Situation, views: Sequence[ReplicaView]) -> Findings:
         if target.health == "down"
     ]
     broken += cpu_evidence(situation.containers)
+    if any(map(_nobody, situation.probes)):
+        unreadable.append("requests without credentials were sent on purpose, and who may reach what is not judged yet")
     for probe in situation.probes:
         if probe.generates:
             evidence, ok = _probe(probe, situation)
             (good if ok else broken).append(evidence)
     for stream in situation.streams:
+        if not stream.timed and (stream.reasoning_tokens or stream.reasoning_chars) and stream.visible_chars:
+            # When its text became visible is the question, and it does not say.
+            unreadable.append(
+                f"{stream.source}: part of this answer is reasoning, and it says nothing of when text came"
+            )
+            continue
         evidence, ok = _stream(stream, situation)
         (good if ok else broken).append(evidence)
-    return Findings(tuple(broken), tuple(outside), tuple(good), tuple(dict.fromkeys(unreadable)))
+    return Findings(
+        tuple(broken), tuple(outside), tuple(good), tuple(dict.fromkeys(unreadable)), _false_alarm(situation, views)
+    )
+
+
+def _false_alarm(situation: Situation, views: Sequence[ReplicaView]) -> str:
+    """Engines warn of a hang while they only wait for work."""
+    warned = any(log.last(LogMark.STALL_WARNING) is not None for log in situation.logs)
+    idle = bool(views) and all(view.idle for view in views)
+    return "the warning in the log is harmless while nothing waits" if warned and idle else ""
 
 
 def healthy(situation: Situation, findings: Findings) -> Verdict | None:
     """The healthy verdict, or None when nothing positive carries it or something unread may hide a fault."""
     if not findings.good or findings.broken or findings.outside or findings.unreadable:
         return None
-    probed = any(item.family is Family.PROBE for item in findings.good)
+    probed = any(item.family is Family.PROBE and item.strength >= 2 for item in findings.good)
     unread = [seen for seen in situation.not_seen if seen.expected]
-    # With something unread, one good answer is not enough: the engine's own page must agree.
-    if unread and not (probed and any(item.family is Family.ENGINE for item in findings.good)):
+    # Somebody put the unread file there for a reason: health needs the engine's page and an answered request, and
+    # either that request came through the gateway whose log it is, or the alarm that was read means nothing.
+    agree = probed and any(item.family is Family.ENGINE for item in findings.good)
+    through = any(through_gateway(probe) and probe.generates for probe in situation.probes)
+    covered = through and all(Kind.GATEWAY_TIMEOUT.value in seen.costs for seen in unread)
+    if unread and not (agree and (covered or findings.false_alarm)):
         return None
     worked = probed or any(item.id == "engine.works" for item in findings.good)
     surest = Confidence.CONFIRMED if probed else Confidence.LIKELY
     confidence = Confidence.POSSIBLE if unread or not worked else surest
     said = "; ".join(dict.fromkeys(item.text for item in findings.good[:2]))
-    caveat = ""
+    caveat = f"; {findings.false_alarm}" if findings.false_alarm else ""
     if unread:
-        caveat = f"; not read: {', '.join(sorted({seen.source for seen in unread})[:3])}"
+        caveat += f"; not read: {', '.join(sorted({seen.source for seen in unread})[:3])}"
+    elif any(item.family is Family.PROBE for item in findings.good) and not probed:
+        caveat += "; an answer without times says nothing about speed"
     elif not worked:
         caveat = "; nothing was asked of it, and an idle page looks the same for a lost worker"
     return Verdict(
@@ -141,7 +183,8 @@ def insufficient(
     elif unread:
         names = ", ".join(dict.fromkeys(seen.source for seen in unread[:3]))
         more = f" and {len(unread) - 3} more" if len(unread) > 3 else ""
-        so_far = f"{possible[0].kind.value} is possible" if possible else "what was read is unremarkable"
+        so_far = "what was read is unremarkable" if findings.good else "nothing that was read tells"
+        so_far = f"{possible[0].kind.value} is possible" if possible else so_far
         summary = f"{so_far}, but {names}{more} could not be read and may hold the cause"
     else:
         summary = "no reading says enough to judge"
@@ -157,28 +200,37 @@ def insufficient(
 
 
 def _wanted(situation: Situation, findings: Findings, views: Sequence[ReplicaView], unread: Sequence[NotSeen]) -> str:
-    """The sources that would help, most telling first."""
+    """What to look at by hand and what to collect, most telling first."""
+    by_hand = list(dict.fromkeys(seen.source for seen in unread))
     wanted: list[str] = []
     dark = dark_targets(situation.targets)
     if dark:
         wanted.append(f"the log and the state of {dark[0].target.name}")
-    if findings.outside:
+    if findings.outside and not any(log.kind is LogKind.ACCESS for log in situation.logs):
         wanted.append("the gateway's access log for these minutes")
-    wanted += [seen.source for seen in unread if seen.source not in wanted]
     if not views:
         wanted.append("two scrapes of the engine, 30 s apart")
     elif all(view.window.single for view in views):
         wanted.append("a second scrape, 30 s after the first")
-    if not situation.probes and not situation.streams:
+    elif not all(view.comparable for view in views):
+        wanted.append("two scrapes with no restart between them, and the log from before it")
+    if any(probe.generates and probe.status in (401, 403) for probe in situation.probes):
+        wanted.append("the same request with valid credentials")
+    elif not situation.probes and not situation.streams:
         wanted.append("one streamed request to the replica (a probe)")
-    return ", ".join(wanted[:4]) or "a longer window with traffic in it"
+    if findings.broken and not any(log.kind is LogKind.ENGINE for log in situation.logs):
+        wanted.append("the engine's log of these minutes")
+    if not wanted and not by_hand:
+        wanted.append("a longer window with traffic in it")
+    said = [f"what {', '.join(by_hand[:4])} {'says' if len(by_hand) == 1 else 'say'}"] if by_hand else []
+    return ", ".join([*said, *wanted[:3]])
 
 
 # ---- one witness each
 
 
 def _replica(
-    view: ReplicaView, peers: Sequence[ReplicaView], situation: Situation
+    view: ReplicaView, peers: Peers, situation: Situation
 ) -> tuple[list[Evidence], list[Evidence], list[Evidence], list[str]]:
     broken: list[Evidence] = []
     good: list[Evidence] = []
@@ -187,31 +239,35 @@ def _replica(
     if window.single:
         return broken, [], good, ["only one scrape: nothing can be said about change"]
     if not view.comparable:
-        why = "it restarted inside the window" if window.restarted else "its counters went back inside the window"
-        return broken, [], good, [f"{view.name}: {why if window.resets else 'no usable interval'}"]
+        why = "the engine restarted inside the window" if window.restarted else "counters went back inside the window"
+        return broken, [], good, [f"{view.prefix}{why if window.resets else 'no usable interval'}"]
     limits = situation.limits
     if view.busy and view.moved is False:
         broken.append(
-            _against(view, "no-progress", f"{view.name}: work is inside and no counter moves", Quantity.RUNNING)
+            _against(view, "no-progress", f"{view.prefix}work is inside and no counter moves", Quantity.RUNNING)
         )
     bound = ttft_bound(view, limits)
     ttft = window.histograms.get(Quantity.TTFT)
     slow = ttft.quantile(0.95) if ttft is not None and ttft.count >= QUANTILE_MINIMUM else None
     if known(view.ttft) and view.ttft > bound.bound:
-        text = f"{view.name}: first token takes {seconds(view.ttft)} (bound {seconds(bound.bound)})"
+        text = f"{view.prefix}first token takes {seconds(view.ttft)} (bound {seconds(bound.bound)})"
         broken.append(_against(view, "first-token-slow", text, Quantity.TTFT, view.ttft, bound.bound))
     elif slow is not None and slow.low >= bound.bound:
-        text = f"{view.name}: first token p95 is above {seconds(slow.low)} (bound {seconds(bound.bound)})"
+        text = f"{view.prefix}first token p95 is above {seconds(slow.low)} (bound {seconds(bound.bound)})"
         broken.append(_against(view, "first-token-slow", text, Quantity.TTFT, slow.low, bound.bound))
     reference = per_token_reference(view, peers, limits)
     running = view.running.mean if view.running is not None else 0.0
     if known(view.per_token) and view.per_token > reference.bound and not reference.explains_by_batch(running):
         against = f"{seconds(reference.value)} ({reference.name})"
-        text = f"{view.name}: {seconds(view.per_token)} between tokens against {against}"
+        text = f"{view.prefix}{seconds(view.per_token)} between tokens against {against}"
         if reference.may_explain_by_batch(view.per_token, running):
             unreadable.append(f"{text}, and how large its batch was then is not known")
         else:
             broken.append(_against(view, "token-slow", text, Quantity.ITL, view.per_token, reference.bound))
+    frozen = frozen_share(window.histograms.get(Quantity.ITL))
+    if frozen >= SHARE_SUPPORT:
+        text = f"{view.prefix}{percent(frozen)} of the time between tokens passes in gaps above {seconds(FREEZE_S)}"
+        broken.append(_against(view, "token-gaps", text, Quantity.ITL, frozen, SHARE_SUPPORT))
     broken += _failures(view, limits.failure_share)
     outside = _leaving(view)
     measured = known(view.ttft) or known(view.per_token) or view.is_prefill_only
@@ -220,11 +276,11 @@ def _replica(
         e2e = window.mean(Quantity.E2E)
         measured = measured or known(e2e)
         if known(e2e) and e2e > bound.bound:
-            text = f"{view.name}: answers take {seconds(e2e)} (bound {seconds(bound.bound)})"
+            text = f"{view.prefix}answers take {seconds(e2e)} (bound {seconds(bound.bound)})"
             broken.append(_against(view, "answer-slow", text, Quantity.E2E, e2e, bound.bound))
     if view.always_waiting and not known(view.ttft):
         broken.append(
-            _against(view, "always-waiting", f"{view.name}: requests wait in every reading", Quantity.WAITING)
+            _against(view, "always-waiting", f"{view.prefix}requests wait in every reading", Quantity.WAITING)
         )
     if view.busy and not measured and not view.is_frontend:
         unreadable.append(_blind(view))
@@ -240,7 +296,7 @@ def _works(view: ReplicaView) -> list[Evidence]:
             times.append(f"first token {seconds(view.ttft)}")
         if known(view.per_token):
             times.append(f"{seconds(view.per_token)} between tokens")
-        text = f"{view.name}: {count(view.generated)} tokens in {seconds(view.window.seconds)}"
+        text = f"{view.prefix}{many(view.generated, 'token')} in {seconds(view.window.seconds)}"
         return [
             view.evidence(
                 "works",
@@ -253,15 +309,13 @@ def _works(view: ReplicaView) -> list[Evidence]:
     if view.moved and view.answers_without_tokens and known(view.finished):
         e2e = view.window.mean(Quantity.E2E)
         each = f", {seconds(e2e)} each" if known(e2e) else ""
-        text = f"{view.name}: {count(view.finished)} requests answered in {seconds(view.window.seconds)}{each}"
+        text = f"{view.prefix}{many(view.finished, 'request')} answered in {seconds(view.window.seconds)}{each}"
         return [view.evidence("works", text, quantity=Quantity.FINISHED, value=view.finished, unit="requests")]
     if view.moved and view.is_prefill_only and known(view.computed_prompt):
-        text = f"{view.name}: {count(view.computed_prompt)} prompt tokens in {seconds(view.window.seconds)}"
+        text = f"{view.prefix}{count(view.computed_prompt)} prompt tokens in {seconds(view.window.seconds)}"
         return [view.evidence("works", text, quantity=Quantity.PROMPT_TOKENS, value=view.computed_prompt)]
     if view.idle:
-        return [
-            view.evidence("idle", f"{view.name}: idle, nothing runs or waits", quantity=Quantity.RUNNING, strength=1)
-        ]
+        return [view.evidence("idle", f"{view.prefix}nothing runs or waits", quantity=Quantity.RUNNING, strength=1)]
     return []
 
 
@@ -272,11 +326,11 @@ def _blind(view: ReplicaView) -> str:
     if e2e is not None and known(above) and above > ABOVE_TOP and e2e.edges:
         mean = value_or(e2e.mean(), 0.0)
         return (
-            f"{view.name}: {percent(above)} of the answers took longer than the top bucket "
+            f"{view.prefix}{percent(above)} of the answers took longer than the top bucket "
             f"({seconds(e2e.edges[-1])}): the quantile is only 'at least' that, the mean is {seconds(mean)}; "
             "neither first-token nor inter-token time is exported"
         )
-    return f"{view.name}: neither first-token nor inter-token time can be read, so slow cannot be told from busy"
+    return f"{view.prefix}neither first-token nor inter-token time can be read, so slow cannot be told from busy"
 
 
 def _failures(view: ReplicaView, bound: float) -> list[Evidence]:
@@ -290,7 +344,7 @@ def _failures(view: ReplicaView, bound: float) -> list[Evidence]:
         (errors, finished, "requests ended in an error", Quantity.FAILED),
     ):
         if bad >= 3 and bad > bound * all_of_them:
-            text = f"{view.name}: {count(bad)} {what} of {count(all_of_them)}"
+            text = f"{view.prefix}{count(bad)} {what} of {count(all_of_them)}"
             return [_against(view, "failures", text, quantity, bad / all_of_them if all_of_them else None, bound)]
     return []
 
@@ -302,17 +356,17 @@ def _leaving(view: ReplicaView) -> list[Evidence]:
     inside = value_or(view.window.delta(Quantity.TTFT), 0.0) + (running.first if running else 0.0)
     vanished = value_or(view.vanished, 0.0)
     if vanished >= VANISHED_LEAST and vanished >= VANISHED_SHARE * inside:
-        text = f"{view.name}: {count(vanished)} of {count(inside)} started requests left without finishing"
+        text = f"{view.prefix}{count(vanished)} of {count(inside)} started requests left without finishing"
         found.append(_against(view, "vanished", text, Quantity.TTFT, vanished, None))
     finished, aborted = value_or(view.finished, 0.0), value_or(view.window.delta(Quantity.ABORTED), 0.0)
     total = max(finished, aborted)
     if aborted >= 3 and aborted >= ABORTED_SHARE * total:
-        text = f"{view.name}: {count(aborted)} of {count(total)} requests ended because the client left"
+        text = f"{view.prefix}{count(aborted)} of {count(total)} requests ended because the client left"
         found.append(_against(view, "aborted", text, Quantity.ABORTED, aborted, None))
     refused = value_or(view.window.delta(Quantity.HTTP_REFUSED), 0.0)
     answers = refused + value_or(view.window.delta(Quantity.HTTP_ANSWERED), 0.0)
     if refused >= REFUSED_LEAST and refused >= REFUSED_SHARE * answers:
-        text = f"{view.name}: {count(refused)} of {count(answers)} HTTP requests were refused (4xx)"
+        text = f"{view.prefix}{count(refused)} of {count(answers)} HTTP requests were refused (4xx)"
         found.append(_against(view, "refused", text, Quantity.HTTP_REFUSED, refused / answers, REFUSED_SHARE))
     return found
 
@@ -330,10 +384,15 @@ def _against(
     )
 
 
+def _nobody(probe: ProbeReading) -> bool:
+    """Sent without credentials."""
+    return probe.auth.lower() in ("none", "no key", "anonymous", "missing")
+
+
 def _probe(probe: ProbeReading, situation: Situation) -> tuple[Evidence, bool]:
     bound = situation.limits.first_visible_p95_s
     late = probe.first_token_s is not None and probe.first_token_s > bound
-    nobody = probe.auth.lower() in ("none", "no key", "anonymous", "missing")
+    nobody = _nobody(probe)
     ok = probe.got_token and not late and (probe.status or 0) < 400 and not nobody
     if nobody and probe.got_token:
         text = f"{probe.target}: a probe without credentials was answered"
@@ -376,7 +435,7 @@ def _stream(stream: StreamReading, situation: Situation) -> tuple[Evidence, bool
         Evidence(
             id="probe.stream" if ok else "probe.stream-bad",
             direction=Direction.FOR if ok else Direction.AGAINST,
-            strength=3 if ok else 2,
+            strength=(3 if stream.timed else 1) if ok else 2,
             family=Family.PROBE,
             text=text,
             value=stream.first_visible_s,

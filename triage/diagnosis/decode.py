@@ -1,11 +1,11 @@
 """Time between tokens above its reference, and what slows it."""
 
 from collections.abc import Sequence
-from statistics import median
 
 from triage.diagnosis.devices import link_trouble
 from triage.diagnosis.hypothesis import Hypothesis
-from triage.diagnosis.prefill import prefill_dominates
+from triage.diagnosis.interference import prefill_inside
+from triage.diagnosis.peers import Peers
 from triage.diagnosis.reference import Reference, per_token_reference
 from triage.diagnosis.text import count, percent, seconds
 from triage.diagnosis.thresholds import (
@@ -26,7 +26,7 @@ from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind,
 
 def judge_decode(
     view: ReplicaView,
-    peers: Sequence[ReplicaView],
+    peers: Peers,
     limits: Limits,
     containers: Sequence[ContainerCpu],
     gpus: Sequence[GpuWindow],
@@ -157,7 +157,7 @@ def _other_causes(view: ReplicaView, reference: Reference) -> list[Evidence]:
                 value=preemptions,
             )
         )
-    if prefill_dominates(view):
+    if prefill_inside(view):
         found.append(
             view.evidence(
                 "prefill-inside",
@@ -190,7 +190,7 @@ def _other_causes(view: ReplicaView, reference: Reference) -> list[Evidence]:
 # ---- sub-causes
 
 
-def _speculation(view: ReplicaView, peers: Sequence[ReplicaView]) -> list[Evidence]:
+def _speculation(view: ReplicaView, peers: Peers) -> list[Evidence]:
     """Accepted tokens per draft fell against the process's own past, its log's past, or its peers."""
     now, before, name, quantity = _acceptance(view, peers)
     if now is None or before is None or before <= 0 or now >= ACCEPTANCE_COLLAPSE * before:
@@ -208,7 +208,7 @@ def _speculation(view: ReplicaView, peers: Sequence[ReplicaView]) -> list[Eviden
     ]
 
 
-def _acceptance(view: ReplicaView, peers: Sequence[ReplicaView]) -> tuple[float | None, float | None, str, Quantity]:
+def _acceptance(view: ReplicaView, peers: Peers) -> tuple[float | None, float | None, str, Quantity]:
     """(accepted length now, reference, its name, quantity). Accepted length = 1 + accepted / drafts."""
     drafts, accepted = view.window.delta(Quantity.DRAFTS), view.window.delta(Quantity.ACCEPTED_TOKENS)
     values = view.window.first.values
@@ -220,8 +220,12 @@ def _acceptance(view: ReplicaView, peers: Sequence[ReplicaView]) -> tuple[float 
     now = gauge.last if gauge else (lengths[-1] if lengths else None)
     if len(lengths) >= 3:
         return now, max(lengths[: len(lengths) // 2 + 1]), "earlier in its log", Quantity.ACCEPT_LENGTH
-    others = [t.last for p in peers if p is not view and (t := p.track(Quantity.ACCEPT_LENGTH)) is not None]
-    return now, median(others) if others else None, "on its peers", Quantity.ACCEPT_LENGTH
+    return now, peers.usual(view, _accept_length), "on its peers", Quantity.ACCEPT_LENGTH
+
+
+def _accept_length(view: ReplicaView) -> float | None:
+    gauge = view.track(Quantity.ACCEPT_LENGTH)
+    return gauge.last if gauge is not None else None
 
 
 def cpu_evidence(containers: Sequence[ContainerCpu]) -> list[Evidence]:

@@ -7,6 +7,7 @@ from triage.diagnosis.calm import UNMEASURED_QUEUE, healthy, insufficient, take_
 from triage.diagnosis.decode import judge_decode
 from triage.diagnosis.fleet import judge_balance
 from triage.diagnosis.hypothesis import Hypothesis
+from triage.diagnosis.interference import judge_interference
 from triage.diagnosis.liveness import (
     is_current_engine_log,
     judge_dead,
@@ -14,6 +15,7 @@ from triage.diagnosis.liveness import (
     judge_standstill,
 )
 from triage.diagnosis.monitoring import judge_missing, judge_renamed
+from triage.diagnosis.peers import Peers
 from triage.diagnosis.prefill import judge_prefill
 from triage.diagnosis.rank import merge_replicas, order, separate_rivals
 from triage.diagnosis.reasoning import judge_reasoning
@@ -32,10 +34,10 @@ def diagnose(situation: Situation) -> Diagnosis:
     hypotheses = _hypotheses(situation, views)
     replicas_of = Counter(view.model for view in views if not view.is_frontend)
     ranked = order(separate_rivals(merge_replicas(hypotheses, dict(replicas_of))))
-    findings = take_stock(situation, views)
     verdicts = [hypothesis.verdict() for hypothesis in ranked]
     sure = bool(ranked) and ranked[0].confidence() is not Confidence.POSSIBLE
     if not sure:
+        findings = take_stock(situation, views)
         fine = healthy(situation, findings)
         # Clients leave, or a queue costs nobody anything that was measured: the cause may lie in front of the engine.
         measured = [item for item in findings.broken if item.id != UNMEASURED_QUEUE]
@@ -60,7 +62,7 @@ def _views(situation: Situation) -> list[ReplicaView]:
     named: dict[str, list[LogReading]] = defaultdict(list)
     for log in logs:
         named[log.target].append(log)
-    engines = [replica for replica in situation.replicas if replica.window.last.role is not Role.FRONTEND]
+    engines = [r for r in situation.replicas if r.window.last.role is not Role.FRONTEND]
     names = {replica.target.name for replica in situation.replicas}
     # A log that names no replica belongs to the only engine there is.
     unnamed = [log for log in logs if log.target not in names] if len(engines) == 1 else []
@@ -77,6 +79,7 @@ def _hypotheses(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypo
     workers = [view for view in views if not view.is_frontend]
     alone = len(workers) == 1
     unread = _gateway_unread(situation)
+    routing_unread = any(seen.expected and Kind.READY_NOT_ROUTABLE.value in seen.costs for seen in situation.not_seen)
     dead = {h.scope.replica or "default" for h in found if h.confidence() is not Confidence.POSSIBLE}
     still = {(view.name, view.model) for view in workers if view.name in dead}
     by_model: dict[str, list[ReplicaView]] = defaultdict(list)
@@ -91,13 +94,14 @@ def _hypotheses(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypo
             still.add((view.name, view.model))
     for model, group in by_model.items():
         moving = [view for view in group if (view.name, view.model) not in still]
-        uneven = judge_balance(moving, situation.probes)
+        uneven = judge_balance(moving, situation.probes, routing_unread)
         found += uneven
+        peers = Peers(group)
         bound_elsewhere = {h.scope.replica for h in uneven}
         for view in moving:
             if view.idle and not situation.logs:
                 continue
-            timed = _timed(view, group, situation, unread)
+            timed = _timed(view, peers, situation, unread)
             if uneven and (view.name in bound_elsewhere or None in bound_elsewhere):
                 # The queue of a hot replica or rank is the imbalance itself (naming rule 4a).
                 timed = [h for h in timed if h.kind not in (Kind.QUEUEING, Kind.KV_PRESSURE)]
@@ -116,17 +120,16 @@ def _hypotheses(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypo
     return [*found, renamed] if renamed is not None else found
 
 
-def _timed(
-    view: ReplicaView, group: Sequence[ReplicaView], situation: Situation, gateway_unread: bool
-) -> list[Hypothesis]:
+def _timed(view: ReplicaView, peers: Peers, situation: Situation, gateway_unread: bool) -> list[Hypothesis]:
     """Hypotheses about where the time of one replica's requests goes, after the naming rules of 4a."""
     waits = judge_waits(view, situation.limits, gateway_unread)
     prefill = judge_prefill(view, situation.limits)
-    decode = judge_decode(view, group, situation.limits, situation.containers, situation.gpus)
+    decode = judge_decode(view, peers, situation.limits, situation.containers, situation.gpus)
     if prefill is not None and prefill.confidence() is not None:
         waits = [h for h in waits if h.kind is not Kind.QUEUEING or _waits_longer(h, prefill)]
-        return [*waits, prefill, *([decode] if decode else [])]
-    return [*waits, *([decode] if decode else [])]
+    else:
+        prefill = judge_interference(view, peers, situation.limits)
+    return [*waits, *(h for h in (prefill, decode) if h is not None)]
 
 
 def _waits_longer(queueing: Hypothesis, prefill: Hypothesis) -> bool:

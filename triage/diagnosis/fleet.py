@@ -1,28 +1,46 @@
 """Replicas or ranks of one model that carry uneven loads."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from triage.diagnosis.hypothesis import Hypothesis
-from triage.diagnosis.text import count, percent
-from triage.diagnosis.thresholds import IDLE_SHARE, IMBALANCE_RATIO
+from triage.diagnosis.text import count, many, percent
+from triage.diagnosis.thresholds import CROWD_LEAST, CROWD_SHARE, IDLE_SHARE, IMBALANCE_RATIO
 from triage.diagnosis.view import ReplicaView
 from triage.domain.quantity import Quantity
+from triage.domain.reading import Role
 from triage.domain.stream import ProbeReading
-from triage.domain.verdict import Direction, Evidence, Family, Kind, Scope
+from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind, Scope
 from triage.domain.window import Track
 
 
-def judge_balance(views: Sequence[ReplicaView], probes: Sequence[ProbeReading]) -> list[Hypothesis]:
-    """Over the replicas of one model, and over the ranks inside each of them."""
+def judge_balance(
+    views: Sequence[ReplicaView], probes: Sequence[ProbeReading], routing_unread: bool
+) -> list[Hypothesis]:
+    """Over the replicas of one model, and over the ranks inside each of them.
+
+    routing_unread: something lies there that says whether traffic reaches a replica, and was not read.
+    """
     found = [hypothesis for view in views if (hypothesis := _ranks(view)) is not None]
-    workers = [view for view in views if not view.is_frontend and view.waiting is not None and view.running is not None]
-    if len(workers) >= 2:
+    by_role: dict[str, list[ReplicaView]] = defaultdict(list)
+    for view in views:
+        if not view.is_frontend and view.waiting is not None and view.running is not None:
+            by_role[_role(view)].append(view)
+    for workers in by_role.values():
         loads = {view.name: (view.waiting, view.running, view.kv) for view in workers}
-        uneven = _uneven(loads)
+        uneven = _uneven(loads) if len(workers) >= 2 else None
         if uneven is not None:
-            found.append(_replicas(workers, uneven, probes))
+            found.append(_replicas(workers, uneven, probes, routing_unread))
     return found
+
+
+def _role(view: ReplicaView) -> str:
+    """Prefill and decode workers carry different loads on purpose; some engines tell the role by their name alone."""
+    role = view.window.last.role
+    if role is not Role.MIXED:
+        return role.value
+    return next((word for word in (Role.PREFILL.value, Role.DECODE.value) if word in view.name.lower()), role.value)
 
 
 class _Uneven:
@@ -49,7 +67,7 @@ def _uneven(loads: Mapping[str, tuple[Track | None, Track | None, Track | None]]
     idle = []
     for name, (waiting, runs, _) in loads.items():
         room = runs is not None and runs.high <= IDLE_SHARE * running
-        if name not in hot and waiting is not None and waiting.high == 0 and room:
+        if waiting is not None and waiting.high == 0 and room:
             idle.append(name)
     # A ratio alone says little when the small queues are queues as well.
     lopsided = hottest / mean >= IMBALANCE_RATIO and any(track.high == 0 for track in waits.values())
@@ -63,6 +81,9 @@ def _ranks(view: ReplicaView) -> Hypothesis | None:
     ranks = view.window.rank_gauges
     if len(ranks) < 2:
         return None
+    crowded = _crowded(view, ranks)
+    if crowded is not None:
+        return crowded
     uneven = _uneven(
         {
             label: (tracks.get(Quantity.WAITING), tracks.get(Quantity.RUNNING), tracks.get(Quantity.KV_USAGE))
@@ -89,12 +110,53 @@ def _ranks(view: ReplicaView) -> Hypothesis | None:
         detail="ranks",
         scope=Scope(model=view.model or None, replica=view.name),
         summary=(
-            f"{len(uneven.hot)} of {len(ranks)} data-parallel ranks queue ({count(uneven.waiting)} requests) "
+            f"{len(uneven.hot)} of {len(ranks)} data-parallel ranks queue ({many(uneven.waiting, 'request')}) "
             f"while {len(uneven.idle)} have room"
         ),
         evidence=tuple(evidence),
         next_test="compare what the balancer sends to each rank; pin one request to an idle rank",
     )
+
+
+def _crowded(view: ReplicaView, ranks: Mapping[str, Mapping[Quantity, Track]]) -> Hypothesis | None:
+    """Nearly all requests run on one rank, though nobody waits: the others' devices do nothing."""
+    running = {label: track for label, tracks in ranks.items() if (track := tracks.get(Quantity.RUNNING)) is not None}
+    if len(running) < 2:
+        return None
+    hot = max(running, key=lambda label: running[label].mean)
+    inside, total = running[hot], sum(track.mean for track in running.values())
+    others = len(running) - 1
+    if inside.low < CROWD_LEAST or inside.mean < CROWD_SHARE * total:
+        return None
+    return Hypothesis(
+        kind=Kind.LOAD_IMBALANCE,
+        detail="ranks",
+        scope=Scope(model=view.model or None, replica=view.name),
+        summary=f"{hot} runs {count(inside.mean)} of {count(total)} requests while {others} others are nearly idle",
+        evidence=(
+            view.evidence(
+                "rank-crowd",
+                f"{percent(inside.mean / total)} of the running requests are on {hot}, one of {others + 1} ranks",
+                quantity=Quantity.RUNNING,
+                strength=3,
+                value=inside.mean / total,
+                unit="share",
+                threshold=CROWD_SHARE,
+            ),
+        ),
+        next_test="compare what the balancer sends to each rank; pin one request to an idle rank",
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """'a', 'a and b', 'a, b and 3 more'."""
+    if len(names) > 3:
+        return f"{', '.join(names[:2])} and {len(names) - 2} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def _plural(names: Sequence[str], one: str, many: str) -> str:
+    return one if len(names) == 1 else many
 
 
 def _rank_kv(view: ReplicaView, uneven: _Uneven) -> list[Evidence]:
@@ -117,13 +179,17 @@ def _rank_kv(view: ReplicaView, uneven: _Uneven) -> list[Evidence]:
     ]
 
 
-def _replicas(views: Sequence[ReplicaView], uneven: _Uneven, probes: Sequence[ProbeReading]) -> Hypothesis:
+def _replicas(
+    views: Sequence[ReplicaView], uneven: _Uneven, probes: Sequence[ProbeReading], routing_unread: bool
+) -> Hypothesis:
     by_name = {view.name: view for view in views}
     hot, idle = by_name[uneven.hot[0]], by_name[uneven.idle[0]]
+    unreached = routing_unread and all(by_name[name].idle and not by_name[name].moved for name in uneven.idle)
+    doubt = f"no request at all reaches {_listed(uneven.idle)}: it may be ready and not routable" if unreached else ""
     evidence = [
         hot.evidence(
             "replica-queue",
-            f"{', '.join(uneven.hot)}: {count(uneven.waiting)} requests wait in every reading",
+            f"{', '.join(uneven.hot)}: {many(uneven.waiting, 'request')} waiting, in every reading some",
             quantity=Quantity.WAITING,
             strength=3,
             value=uneven.waiting,
@@ -161,10 +227,13 @@ def _replicas(views: Sequence[ReplicaView], uneven: _Uneven, probes: Sequence[Pr
         detail="replicas",
         scope=Scope(model=hot.model or None, replica=uneven.hot[0] if len(uneven.hot) == 1 else None),
         summary=(
-            f"{', '.join(uneven.hot)} queues {count(uneven.waiting)} requests while {', '.join(uneven.idle)} has room"
+            f"{_listed(uneven.hot)} {_plural(uneven.hot, 'queues', 'queue')} {many(uneven.waiting, 'request')} while "
+            f"{_listed(uneven.idle)} {_plural(uneven.idle, 'has', 'have')} room"
         ),
         evidence=tuple(evidence),
         next_test="send the same request pinned to the idle replica and through the balancer",
         tested=bool(quick and slow),
+        ceiling=Confidence.POSSIBLE if doubt else Confidence.CONFIRMED,
+        capped=doubt,
         confounders=("cache-aware and session-sticky routing is uneven on purpose, up to a point",),
     )

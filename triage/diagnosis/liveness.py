@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from triage.diagnosis.devices import gpu_evidence, stands_still
 from triage.diagnosis.hypothesis import Hypothesis
-from triage.diagnosis.text import count, seconds
+from triage.diagnosis.text import count, many, seconds, verb
 from triage.diagnosis.thresholds import STALL_SECONDS
 from triage.diagnosis.view import ReplicaView
 from triage.domain.absence import known, value_or
-from triage.domain.logs import LogKind, LogMark, LogReading
+from triage.domain.logs import LogEvent, LogKind, LogMark, LogReading
 from triage.domain.quantity import Quantity
 from triage.domain.situation import GpuWindow, Situation, TargetStatus
 from triage.domain.stream import Completeness, ProbeReading, StreamReading
@@ -31,7 +31,11 @@ _GONE_WORDS = (
 )
 _DEVICE_WORDS = ("cuda", "illegal memory", "device-side", "xid", "nccl", "hip error", "acceleratorerror")
 # How people note that a request was taken and nothing came.
-_NOTHING_CAME = re.compile(r"\bno (?:event|byte|token|data|answer|response|output)|\bh[au]ngs?\b|tim(?:ed|e)[ -]?out", re.I)
+_NOTHING_CAME = re.compile(
+    r"\bno (?:event|byte|token|data|answer|response|output)|\bh[au]ngs?\b|tim(?:ed|e)[ -]?out", re.I
+)
+# Counters that move with every step.
+_LIVE = (Quantity.ENGINE_STEPS, Quantity.GENERATION_TOKENS_LIVE, Quantity.GENERATION_TOKENS)
 _GATEWAY_NAMES = ("gateway", "edge", "ingress", "proxy", "router", "load", "client")
 
 
@@ -68,7 +72,7 @@ def judge_dead(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypot
             evidence.append(
                 view.evidence(
                     "gauges-frozen",
-                    f"{count(view.running.last if view.running else 0)} requests run for ever and no counter moves",
+                    f"{many(view.running.last if view.running else 0, 'request')} inside for ever and no counter moves",
                     quantity=Quantity.RUNNING,
                     strength=2,
                 )
@@ -79,7 +83,7 @@ def judge_dead(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypot
                 kind=Kind.ENGINE_DEAD,
                 detail=_how_dead(evidence),
                 scope=Scope(model=view.model or None if view else None, replica=None if name == "default" else name),
-                summary=f"the engine behind the API is gone: {evidence[0].text}",
+                summary=f"the engine behind the API is gone: {_clearest(evidence).text}",
                 evidence=tuple(evidence),
                 next_test="send one request straight to the replica: it must fail at once, not time out",
                 ceiling=Confidence.POSSIBLE if rival else Confidence.CONFIRMED,
@@ -90,17 +94,29 @@ def judge_dead(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypot
     return found
 
 
+def _clearest(evidence: Sequence[Evidence]) -> Evidence:
+    return max((item for item in evidence if item.direction is Direction.FOR), key=lambda item: item.strength)
+
+
 def is_current_engine_log(log: LogReading) -> bool:
     """The running container's log, not the previous one's and not an init container's."""
     return log.kind is LogKind.ENGINE and not log.source.startswith(("previous", "init"))
 
 
+def last_words(log: LogReading) -> LogEvent | None:
+    """The fatal line after which the log shows no sign of work any more.
+
+    A fatal line before the last sign of work is an earlier life of the process.
+    """
+    fatal = log.last(LogMark.FATAL)
+    return None if fatal is None or (log.last_progress_line or 0) > fatal.line else fatal
+
+
 def _fatal_lines(logs: Sequence[LogReading]) -> list[Evidence]:
     found = []
     for log in logs:
-        fatal = log.last(LogMark.FATAL)
-        # A fatal line before the last sign of work is an earlier life of the process.
-        if fatal is None or (log.last_progress_line or 0) > fatal.line:
+        fatal = last_words(log)
+        if fatal is None:
             continue
         found.append(
             Evidence(
@@ -142,7 +158,7 @@ def _broken_streams(streams: Sequence[StreamReading]) -> list[Evidence]:
                 Evidence(
                     id="probe.stream-error",
                     direction=Direction.FOR,
-                    strength=2,
+                    strength=3,
                     family=Family.PROBE,
                     text=f"a stream under HTTP 200 ended with an error event: {stream.error}",
                     source=stream.source,
@@ -218,6 +234,9 @@ def judge_standstill(view: ReplicaView, situation: Situation, alone: bool) -> li
     asleep = view.track(Quantity.AWAKE)
     if asleep is not None and asleep.last == 0:
         return [_asleep(view)]
+    stuck = _stuck_rank(view)
+    if stuck is not None:
+        return [stuck]
     still = view.busy and view.moved is False
     unknown = view.moved is None and view.comparable and view.busy
     if not still and not (unknown and hung):
@@ -240,13 +259,14 @@ def _newest(probes: Sequence[ProbeReading]) -> tuple[list[ProbeReading], list[Pr
 def _stalled(view: ReplicaView, gpus: Sequence[GpuWindow], hung: Sequence[ProbeReading], still: bool) -> Hypothesis:
     running, waiting = view.running, view.queued
     inside = (running.last if running else 0) + (waiting.last if waiting else 0)
+    there = f"{many(inside, 'request')} {verb(inside, 'is', 'are')} inside"
     span = view.window.seconds
     evidence = []
     if still:
         evidence.append(
             view.evidence(
                 "no-progress",
-                f"{count(inside)} requests are inside and no token, step or finish in {seconds(span)}",
+                f"{there} and no token, step or finish in {seconds(span)}",
                 quantity=_progress_quantity(view),
                 strength=3,
                 value=0.0,
@@ -258,7 +278,7 @@ def _stalled(view: ReplicaView, gpus: Sequence[GpuWindow], hung: Sequence[ProbeR
         evidence.append(
             view.evidence(
                 "running",
-                f"{count(running.last)} requests run",
+                f"{many(running.last, 'request')} running",
                 quantity=Quantity.RUNNING,
                 strength=1,
                 value=running.last,
@@ -302,7 +322,7 @@ def _stalled(view: ReplicaView, gpus: Sequence[GpuWindow], hung: Sequence[ProbeR
         kind=Kind.ENGINE_STALLED,
         detail="no-steps" if still else "no-token",
         scope=Scope(model=view.model or None, replica=view.name),
-        summary=f"{count(inside)} requests are inside and nothing has moved for {seconds(span)}",
+        summary=f"{there} and nothing has moved for {seconds(span)}",
         evidence=tuple(evidence),
         next_test="send one short request to the replica and wait 20 s for its first token",
         tested=bool(hung),
@@ -318,13 +338,47 @@ def _stalled(view: ReplicaView, gpus: Sequence[GpuWindow], hung: Sequence[ProbeR
     )
 
 
+def _stuck_rank(view: ReplicaView) -> Hypothesis | None:
+    """One data-parallel rank stands still with work inside while the others go on."""
+    if not view.moved or view.window.seconds < STALL_SECONDS:
+        return None
+    for label, tracks in view.window.rank_gauges.items():
+        running, waiting = tracks.get(Quantity.RUNNING), tracks.get(Quantity.WAITING)
+        counted = view.window.rank_deltas.get(label, {})
+        live = [counted[q] for q in _LIVE if q in counted and q not in view.window.last.late]
+        if running is None or running.low <= 0 or not live or any(live):
+            continue
+        grew = waiting is not None and waiting.last > waiting.first
+        return Hypothesis(
+            kind=Kind.ENGINE_STALLED,
+            detail="no-steps",
+            scope=Scope(model=view.model or None, replica=view.name),
+            summary=f"rank {label}: {many(running.last, 'request')} inside and nothing has moved for "
+            f"{seconds(view.window.seconds)}, while other ranks go on",
+            evidence=(
+                view.evidence(
+                    "rank-no-progress",
+                    f"{label}: no token or step with {many(running.last, 'request')} running",
+                    quantity=_progress_quantity(view),
+                    strength=3,
+                    value=0.0,
+                    unit="tokens",
+                ),
+            ),
+            next_test="send short requests until one lands on that rank: it must hang",
+            ceiling=Confidence.CONFIRMED if grew else Confidence.POSSIBLE,
+            capped="" if grew else "its gauges may only have stopped being written",
+        )
+    return None
+
+
 def _frozen(view: ReplicaView, answered: Sequence[ProbeReading]) -> Hypothesis:
     running = view.running
     evidence = (
         _probe(answered[0], "answered", f"{answered[0].target}: a request was answered with tokens", 3),
         view.evidence(
             "still",
-            f"every counter stands still with {count(running.last if running else 0)} requests running",
+            f"every counter stands still with {many(running.last if running else 0, 'request')} running",
             quantity=_progress_quantity(view),
             value=0.0,
         ),
@@ -341,9 +395,10 @@ def _frozen(view: ReplicaView, answered: Sequence[ProbeReading]) -> Hypothesis:
 
 def _page_is_old(view: ReplicaView) -> bool:
     """Not even the process's own CPU time moved, which answering a scrape costs (0.1 s in 30 s on a stalled vLLM)."""
-    cpu = view.window.delta(Quantity.PROCESS_CPU)
-    same = view.window.first.values == view.window.last.values
-    return view.comparable and view.window.seconds >= STALL_SECONDS and known(cpu) and cpu == 0 and same
+    window = view.window
+    cpu = window.delta(Quantity.PROCESS_CPU)
+    still = view.comparable and window.seconds >= STALL_SECONDS and known(cpu) and cpu == 0
+    return still and window.first.values == window.last.values
 
 
 def _stale_page(view: ReplicaView) -> Hypothesis:

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.liveness import through_gateway
+from triage.diagnosis.text import many, verb
+from triage.diagnosis.view import UNNAMED_TARGET
 from triage.domain.logs import LogKind, LogMark
-from triage.domain.situation import MonitoredTarget, Situation, TargetStatus
+from triage.domain.situation import MonitoredTarget, QueriedMetric, Situation, TargetStatus
 from triage.domain.stream import Completeness
 from triage.domain.target import FailureReason, TargetState
 from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind, Scope
@@ -75,15 +77,24 @@ def judge_renamed(situation: Situation) -> Hypothesis | None:
                 source=f"{query.source}: {query.expression}",
             )
         )
-    successors = sum(bool(metric.renamed_to) for _, metric in stale)
     return Hypothesis(
         kind=Kind.METRICS_RENAMED,
         detail="dashboard-query",
         scope=Scope(),
-        summary=f"{len(stale)} dashboard names are gone from the page; {successors} of them live on under another name",
+        summary=_renamed_summary([metric for _, metric in stale]),
         evidence=tuple(evidence),
         next_test="run the query with the new name: it must return series",
         tested=any(query.empty for query, _ in stale),
+    )
+
+
+def _renamed_summary(stale: Sequence[QueriedMetric]) -> str:
+    renamed = [metric for metric in stale if metric.renamed_to]
+    if len(stale) == 1 and renamed:
+        return f"a dashboard asks for {stale[0].name}, which the page calls {' and '.join(stale[0].renamed_to)}"
+    live_on = f"{len(renamed)} of them live on under another name" if len(renamed) != 1 else "one has another name now"
+    return (
+        f"{many(len(stale), 'name')} in dashboard queries {verb(len(stale), 'is', 'are')} gone from the page; {live_on}"
     )
 
 
@@ -91,7 +102,7 @@ def judge_renamed(situation: Situation) -> Hypothesis | None:
 
 
 def is_foreign(status: TargetStatus) -> bool:
-    """Its page is full of other software's metrics: an engine that is not read yet, a router, a gateway, an exporter."""
+    """Its page has other software's metrics: an engine that is not read yet, a router, a gateway, an exporter."""
     return status.state is TargetState.NO_METRICS and any(not f.startswith(_RUNTIME) for f in status.families)
 
 
@@ -106,6 +117,9 @@ def _serves_no_metrics(status: TargetStatus) -> bool:
 def _endpoint(status: TargetStatus, situation: Situation) -> Hypothesis:
     reason = status.failure.reason if status.failure else FailureReason.NOT_METRICS
     said = str(status.failure) if status.failure else "no engine series on the page"
+    who = "the target" if status.target.name == UNNAMED_TARGET else status.target.name
+    if status.failure is not None and reason is FailureReason.NOT_METRICS:
+        said = status.failure.detail or said
     off = "--" in said or reason is FailureReason.NOT_FOUND
     # Another page than an engine's, be it HTML or an exporter of something else: the address is wrong.
     wrong = reason in (FailureReason.NOT_METRICS, FailureReason.REDIRECT)
@@ -128,7 +142,7 @@ def _endpoint(status: TargetStatus, situation: Situation) -> Hypothesis:
         kind=Kind.METRICS_MISSING,
         detail="wrong-target" if wrong else "endpoint-off" if off else "endpoint-failing",
         scope=Scope(replica=status.target.name),
-        summary=f"{status.target.name} answers but gives no engine metrics ({said})",
+        summary=f"{who} answers, but not with an engine's metrics: {said}",
         evidence=tuple(evidence),
         next_test="send one short request: when it is answered, only the metrics are missing",
         tested=served is not None,

@@ -3,6 +3,7 @@
 from statistics import fmean, pstdev
 
 from triage.diagnosis.hypothesis import Hypothesis
+from triage.diagnosis.reference import ttft_bound
 from triage.diagnosis.text import count, percent, seconds
 from triage.diagnosis.thresholds import (
     CEILING_LINES,
@@ -21,11 +22,11 @@ from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind,
 
 def judge_prefill(view: ReplicaView, limits: Limits) -> Hypothesis | None:
     """Slow prefill of one replica, or None."""
+    silent = _no_token_at_all(view)
+    if not silent and not (known(view.ttft) and view.ttft > ttft_bound(view, limits).bound):
+        return None
     wait = Wait(view, limits)
     mostly_prompt = prefill_dominates(view)
-    silent = _no_token_at_all(view)
-    if not silent and not (known(wait.ttft) and wait.ttft > wait.bound.bound):
-        return None
     share = _share(wait, mostly_prompt, silent)
     if share is None or share.value < SHARE_SUPPORT:
         return None

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain, combinations
 
 import msgspec
 
@@ -51,19 +52,22 @@ def _merged(group: list[Hypothesis], total: int) -> Hypothesis:
 def separate_rivals(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Two explanations of the same time that are within a point and overlap are both only possible."""
     result = list(hypotheses)
-    for a in range(len(result)):
-        for b in range(a + 1, len(result)):
-            one, other = result[a], result[b]
-            if _rivals(one, other):
-                result[a] = _demoted(one, other)
-                result[b] = _demoted(other, one)
+    by_model: dict[str | None, list[int]] = defaultdict(list)
+    for place, hypothesis in enumerate(result):
+        by_model[hypothesis.scope.model].append(place)
+    for a, b in chain.from_iterable(combinations(places, 2) for places in by_model.values()):
+        one, other = result[a], result[b]
+        if _rivals(one, other):
+            result[a] = _demoted(one, other)
+            result[b] = _demoted(other, one)
     return result
 
 
 def _rivals(one: Hypothesis, other: Hypothesis) -> bool:
+    """Of two hypotheses about one model."""
     if one.kind is other.kind or one.share is None or other.share is None:
         return False
-    same = one.scope.model == other.scope.model and one.share.of == other.share.of
+    same = one.share.of == other.share.of
     sure = one.confidence() in (Confidence.LIKELY, Confidence.CONFIRMED) and other.confidence() in (
         Confidence.LIKELY,
         Confidence.CONFIRMED,

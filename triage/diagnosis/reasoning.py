@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from triage.diagnosis.hypothesis import Hypothesis
+from triage.diagnosis.peers import Peers
 from triage.diagnosis.reference import per_token_reference
 from triage.diagnosis.text import count, percent, seconds
-from triage.diagnosis.thresholds import REASONING_SHARE
+from triage.diagnosis.thresholds import DIAL_MINIMUM, REASONING_SHARE
 from triage.diagnosis.view import ReplicaView
 from triage.domain.absence import known
 from triage.domain.limits import Limits
@@ -27,9 +28,14 @@ def judge_reasoning(
     if any(_ended_unseen(stream) for stream in streams):
         return None
     hiding = [(stream, share) for stream in streams if (share := _hidden_share(stream, limits)) is not None]
+    # Thinking that was not streamed is only counted: how long it took has to be worked out.
+    estimated = not hiding
+    if estimated:
+        shares = [(stream, _unstreamed_share(stream, views, limits)) for stream in streams]
+        hiding = [(stream, share) for stream, share in shares if share is not None]
     if not hiding:
         return None
-    evidence = [_stream_evidence(stream, share) for stream, share in hiding]
+    evidence = [_stream_evidence(stream, share, 2 if estimated else 3) for stream, share in hiding]
     evidence += _engine_is_quick(views, limits)
     evidence += _only_slow_tokens([stream for stream, _ in hiding], views, limits)
     clear = [s for s in streams if s.first_visible_s is not None and s.first_visible_s <= limits.first_visible_p95_s]
@@ -45,22 +51,23 @@ def judge_reasoning(
                 source=clear[0].source,
             )
         )
-    shares = [share for _, share in hiding]
+    parts = sorted(share for _, share in hiding)
     worst = max(hiding, key=lambda pair: pair[1])[0]
     spent = any(s.completeness is Completeness.REASONING_ATE_BUDGET and s.source != OWN_PROBE for s, _ in hiding)
     # The bound is for the 95th percentile; one answer a little above it is not yet a breach.
+    untimed = estimated and not worst.timed
     single = len(hiding) == 1 and not spent and _waited(worst) < _CLEARLY_LATE * limits.first_visible_p95_s
     return Hypothesis(
         kind=Kind.HIDDEN_REASONING,
         detail="budget-spent" if spent else "long-reasoning",
         scope=Scope(model=worst.model or (views[0].model if views else "") or None),
-        summary=_summary(worst, spent),
+        summary=_summary(worst, spent) if not estimated else _estimate_summary(worst),
         evidence=tuple(evidence),
-        share=Share(sorted(shares)[len(shares) // 2], min(shares), max(shares), "time to the first visible token"),
+        share=Share(parts[len(parts) // 2], parts[0], parts[-1], "time to the first visible token"),
         next_test="send the same request once with reasoning switched off: text must come at once",
-        tested=True,
-        ceiling=Confidence.POSSIBLE if single else Confidence.CONFIRMED,
-        capped="one answer, not far above the bound" if single else "",
+        tested=not estimated,
+        ceiling=Confidence.POSSIBLE if single or untimed else Confidence.CONFIRMED,
+        capped="" if untimed else "one answer, not far above the bound" if single else "",
         confounders=("a probe's prompt is short; users' prompts may be thought about longer or shorter",),
     )
 
@@ -94,6 +101,32 @@ def _hidden_share(stream: StreamReading, limits: Limits) -> float | None:
     return share if share >= REASONING_SHARE else None
 
 
+def _unstreamed_share(stream: StreamReading, views: Sequence[ReplicaView], limits: Limits) -> float | None:
+    """Part of the wait that reasoning tokens took which were billed and not streamed, at the speed of the other tokens.
+
+    Without times in the answer: the reasoning's share of its tokens, when they alone took longer than the bound.
+    """
+    thought, total = stream.reasoning_tokens, stream.completion_tokens
+    # A whole answer carries its reasoning as text: that does not say when it came.
+    if not thought or not total or (stream.reasoning_chars and stream.timed):
+        return None
+    first, last = stream.first_visible_s, stream.last_token_s
+    shown = total - thought
+    per_token = None
+    if first is not None and last is not None and last > first and shown > DIAL_MINIMUM:
+        per_token = (last - first) / (shown - 1)
+    else:
+        per_token = next((view.per_token for view in views if known(view.per_token)), None)
+    if per_token is None:
+        return None
+    thinking = thought * per_token
+    if first is None:
+        share = min(thought / total, 1.0)
+        return share if thinking > limits.first_visible_p95_s and share >= REASONING_SHARE else None
+    share = min(thinking / first, 1.0) if first > limits.first_visible_p95_s else 0.0
+    return share if share >= REASONING_SHARE else None
+
+
 def _waited(stream: StreamReading) -> float:
     """Seconds until something was visible, or until the last token when nothing ever was."""
     for mark in (stream.first_visible_s, stream.first_tool_s, stream.last_reasoning_s, stream.last_token_s):
@@ -109,7 +142,7 @@ def _token_share(stream: StreamReading) -> float | None:
     return stream.reasoning_chars / written if written else None
 
 
-def _stream_evidence(stream: StreamReading, share: float) -> Evidence:
+def _stream_evidence(stream: StreamReading, share: float, strength: int) -> Evidence:
     first = (
         f"first token after {seconds(stream.first_reasoning_s)}" if stream.first_reasoning_s is not None else "answer"
     )
@@ -125,7 +158,7 @@ def _stream_evidence(stream: StreamReading, share: float) -> Evidence:
     return Evidence(
         id="probe.reasoning",
         direction=Direction.FOR,
-        strength=3,
+        strength=strength,
         family=Family.PROBE,
         text=f"{first}, {seen}: {percent(share)} of that time is reasoning{tokens}",
         value=share,
@@ -167,8 +200,9 @@ def _engine_is_quick(views: Sequence[ReplicaView], limits: Limits) -> list[Evide
 
 def _only_slow_tokens(hiding: Sequence[StreamReading], views: Sequence[ReplicaView], limits: Limits) -> list[Evidence]:
     """Tokens are slow, and at their usual speed the reasoning would be over in time: then decode is the cause."""
+    peers = Peers(views)
     for view in views:
-        reference = per_token_reference(view, views, limits)
+        reference = per_token_reference(view, peers, limits)
         if not known(view.per_token) or view.per_token <= reference.bound:
             continue
         usual = [_at_usual_speed(stream, reference.value / view.per_token) for stream in hiding]
@@ -192,6 +226,13 @@ def _only_slow_tokens(hiding: Sequence[StreamReading], views: Sequence[ReplicaVi
 def _at_usual_speed(stream: StreamReading, factor: float) -> float:
     first = stream.first_reasoning_s or 0.0
     return first + (_waited(stream) - first) * factor
+
+
+def _estimate_summary(stream: StreamReading) -> str:
+    thought, total = stream.reasoning_tokens or 0, stream.completion_tokens or 0
+    first = stream.first_visible_s
+    when = f"first visible token after {seconds(first)}: " if first is not None else ""
+    return f"{when}{count(thought)} of {count(total)} tokens are reasoning that the user does not see"
 
 
 def _summary(stream: StreamReading, spent: bool) -> str:

@@ -1,10 +1,8 @@
 """Slow against what: the order of diagnosis.md 4a, and which reference was used."""
 
-from collections.abc import Sequence
-from statistics import median
-
 import msgspec
 
+from triage.diagnosis.peers import Peers
 from triage.diagnosis.thresholds import BATCH_GREW, BATCH_SLOWS, FIRST_TOKEN_FELT, LARGE_BATCH, SLOWER_THAN_USUAL
 from triage.diagnosis.view import ReplicaView
 from triage.domain.absence import NOT_EXPORTED, known
@@ -35,7 +33,7 @@ class Reference(msgspec.Struct, frozen=True):
         return unknown and running >= LARGE_BATCH and seconds <= BATCH_SLOWS * self.value
 
 
-def per_token_reference(view: ReplicaView, peers: Sequence[ReplicaView], limits: Limits) -> Reference:
+def per_token_reference(view: ReplicaView, peers: Peers, limits: Limits) -> Reference:
     """What the mean time per token is measured against; always something, at last the built-in default."""
     # Gaps are counted per step: where a step brings several tokens, it may take as many times longer.
     limit = limits.time_per_token_mean_s * view.tokens_per_step
@@ -50,13 +48,18 @@ def per_token_reference(view: ReplicaView, peers: Sequence[ReplicaView], limits:
     before = view.per_token_before
     if known(before):
         return Reference(before, SLOWER_THAN_USUAL * before, "its own mean since start", view.batch_before)
-    others = [(p.per_token, p.running.mean if p.running else None) for p in peers if p is not view]
-    seconds = [value for value, _ in others if known(value)]
-    if seconds:
-        middle = median(seconds)
-        batches = [batch for _, batch in others if batch is not None]
-        return Reference(middle, SLOWER_THAN_USUAL * middle, "its peers' median", median(batches) if batches else None)
+    usual = peers.usual(view, _seconds_per_token)
+    if usual is not None:
+        return Reference(usual, SLOWER_THAN_USUAL * usual, "its peers' median", peers.usual(view, _batch))
     return Reference(limit, limit, "the built-in default", absolute=True)
+
+
+def _seconds_per_token(view: ReplicaView) -> float | None:
+    return view.per_token if known(view.per_token) else None
+
+
+def _batch(view: ReplicaView) -> float | None:
+    return view.running.mean if view.running is not None else None
 
 
 def ttft_bound(view: ReplicaView, limits: Limits) -> Reference:

@@ -1,7 +1,9 @@
 """What positive evidence with an adequate sample excludes. Absence of data excludes nothing."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 
+from triage.diagnosis.peers import Peers
 from triage.diagnosis.reference import per_token_reference, ttft_bound
 from triage.diagnosis.text import count, percent, seconds
 from triage.diagnosis.thresholds import KV_LOW, QUANTILE_MINIMUM, STALL_SECONDS, UNCHANGED, WEAK_BELOW
@@ -15,17 +17,20 @@ from triage.domain.verdict import Kind, RuledOut, Scope
 def rule_out(views: Sequence[ReplicaView], limits: Limits) -> list[RuledOut]:
     """For each model, the kinds that all of its replicas speak against."""
     found: list[RuledOut] = []
-    models = dict.fromkeys(view.model for view in views)
-    for model in models:
-        own = [view for view in views if view.model == model and not view.is_frontend]
+    by_model: dict[str, list[ReplicaView]] = defaultdict(list)
+    for view in views:
+        if not view.is_frontend:
+            by_model[view.model].append(view)
+    for model, own in by_model.items():
+        peers = Peers(own)
         for kind, test in _TESTS:
-            reasons = [test(view, own, limits) for view in own]
-            if reasons and all(reason is not None for reason in reasons):
-                found.append(RuledOut(kind, reasons[0] or "", Scope(model=model or None)))
+            reason = test(own[0], peers, limits)
+            if reason is not None and all(test(view, peers, limits) is not None for view in own[1:]):
+                found.append(RuledOut(kind, reason, Scope(model=model or None)))
     return found
 
 
-def _stalled(view: ReplicaView, peers: Sequence[ReplicaView], limits: Limits) -> str | None:
+def _stalled(view: ReplicaView, peers: Peers, limits: Limits) -> str | None:
     del peers, limits
     if not view.moved or view.window.seconds < STALL_SECONDS:
         return None
@@ -35,7 +40,7 @@ def _stalled(view: ReplicaView, peers: Sequence[ReplicaView], limits: Limits) ->
     return f"{count(steps)} engine steps in {seconds(view.window.seconds)}" if known(steps) and steps else None
 
 
-def _queueing(view: ReplicaView, peers: Sequence[ReplicaView], limits: Limits) -> str | None:
+def _queueing(view: ReplicaView, peers: Peers, limits: Limits) -> str | None:
     del peers
     waiting = view.waiting
     if waiting is None or waiting.high > 0 or waiting.n < 2 or not view.moved:
@@ -47,7 +52,7 @@ def _queueing(view: ReplicaView, peers: Sequence[ReplicaView], limits: Limits) -
     return "no request waits in any reading" if waiting.n >= 3 else None
 
 
-def _decode(view: ReplicaView, peers: Sequence[ReplicaView], limits: Limits) -> str | None:
+def _decode(view: ReplicaView, peers: Peers, limits: Limits) -> str | None:
     if not known(view.per_token) or view.per_token_n < QUANTILE_MINIMUM:
         return None
     reference = per_token_reference(view, peers, limits)
@@ -55,7 +60,7 @@ def _decode(view: ReplicaView, peers: Sequence[ReplicaView], limits: Limits) -> 
     return f"{seconds(view.per_token)} between tokens, {reference.name} {seconds(reference.value)}" if usual else None
 
 
-def _kv(view: ReplicaView, peers: Sequence[ReplicaView], limits: Limits) -> str | None:
+def _kv(view: ReplicaView, peers: Peers, limits: Limits) -> str | None:
     del peers, limits
     preemptions = view.window.delta(Quantity.PREEMPTIONS)
     if not view.moved or view.kv is None or view.kv.high >= KV_LOW or (known(preemptions) and preemptions > 0):
@@ -63,7 +68,7 @@ def _kv(view: ReplicaView, peers: Sequence[ReplicaView], limits: Limits) -> str 
     return f"KV cache {percent(view.kv.high)} full, no preemption" if known(preemptions) else None
 
 
-def _prefill(view: ReplicaView, peers: Sequence[ReplicaView], limits: Limits) -> str | None:
+def _prefill(view: ReplicaView, peers: Peers, limits: Limits) -> str | None:
     del peers
     count_ = value_or(view.window.delta(Quantity.PREFILL_TIME), 0.0)
     mean = view.window.mean(Quantity.PREFILL_TIME, WEAK_BELOW)

@@ -5,6 +5,17 @@ def count(value: float) -> str:
     return f"{value:,.0f}"
 
 
+def many(value: float, noun: str) -> str:
+    """'1 request', '22 requests'."""
+    shown = count(value)
+    return f"{shown} {noun}" if shown == "1" else f"{shown} {noun}s"
+
+
+def verb(value: float, one: str, more: str) -> str:
+    """The form of a verb that goes with a number as `count` shows it."""
+    return one if count(value) == "1" else more
+
+
 def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
@@ -19,4 +30,5 @@ def seconds(value: float) -> str:
         return f"{value:.2f} s"
     if value < 100:
         return f"{value:.1f} s"
-    return f"{value // 60:.0f} min {value % 60:.0f} s"
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes} min {rest} s"

@@ -23,7 +23,9 @@ FIRST_TOKEN_FELT: Final = 1.0  # seconds: a sooner first token is no complaint, 
 
 # --- batch
 LARGE_BATCH: Final = 8.0  # running requests from which the batch may have grown enough to explain a slower token
-BATCH_SLOWS: Final = 4.0  # a full batch takes at most about this many times a single sequence's step (mixture of experts)
+BATCH_SLOWS: Final = (
+    4.0  # a full batch's step takes at most about so many times a single sequence's (mixture of experts)
+)
 FLAT: Final = 0.1  # a full batch is read one or two short of its limit: gauges are taken after finished requests leave
 
 # --- KV cache
@@ -34,6 +36,9 @@ PREEMPTIONS_PER_FINISHED: Final = 0.01  # diagnosis.md 4, slow decode, preemptio
 
 # --- prefill
 PROMPT_PER_GENERATED: Final = 50.0  # computed prompt tokens per generated one: the batch is mostly prefill
+PROMPT_HEAVY: Final = 10.0  # from here prefill takes a good part of each step, if it was less before
+FREEZE_S: Final = 1.0  # a gap between two tokens that a reader sees as a stop
+FREEZE_OBSERVATIONS: Final = 300  # gaps below which the tail says nothing, as for a p99
 CEILING_SPREAD: Final = 0.05  # coefficient of variation of logged prompt throughput that counts as flat
 CEILING_LINES: Final = 4  # throughput lines needed to call it flat
 
@@ -41,10 +46,14 @@ CEILING_LINES: Final = 4  # throughput lines needed to call it flat
 IMBALANCE_RATIO: Final = 3.0  # largest over mean waiting
 IDLE_SHARE: Final = 0.5  # a peer with at most this share of the hot one's running requests has room
 
+CROWD_LEAST: Final = 16.0  # running requests on one rank: with fewer, chance or one user's session makes it uneven
+CROWD_SHARE: Final = 0.8  # of all running requests: even two ranks are then four to one
+
 # --- speculation
 ACCEPTANCE_COLLAPSE: Final = 0.8  # of its reference, and time per token up (diagnosis.md 3)
 
 # --- host
+WHOLLY_ON_GPU: Final = 0.95  # of a model's bytes: less means that whole layers are computed by the CPU
 THROTTLED_PERIODS: Final = 0.25  # share of CPU periods in which the container was stopped
 NODE_BUSY: Final = 0.9  # of the node's cores
 

@@ -1,9 +1,9 @@
 """Numbers derived from one replica's window, each worked out once."""
 
 from collections.abc import Sequence
-from functools import cached_property
 
-from triage.diagnosis.thresholds import FLAT, WEAK_BELOW
+from triage.diagnosis.lazy import lazy
+from triage.diagnosis.thresholds import FLAT, QUANTILE_MINIMUM, WEAK_BELOW
 from triage.domain.absence import NO_WINDOW, NOT_EXPORTED, Number, known, value_or
 from triage.domain.derived import generated, per_token
 from triage.domain.logs import LogReading, ThroughputLine
@@ -29,6 +29,8 @@ _PROVES_ONLY_BY_MOVING = frozenset(
     {Quantity.PROMPT_TOKENS_COMPUTED, Quantity.PROMPT_TOKENS, Quantity.ITL, Quantity.TTFT}
 )
 
+# What the only target of an evidence folder is called when its files do not name it.
+UNNAMED_TARGET = "default"
 # Waits that more room would not shorten.
 HELD = (Quantity.WAITING_DEFERRED, Quantity.GRAMMAR_QUEUE, Quantity.HANDOFF_QUEUE)
 
@@ -45,35 +47,40 @@ class ReplicaView:
         self.is_frontend = replica.window.last.role is Role.FRONTEND
         self.is_prefill_only = replica.window.last.role is Role.PREFILL
 
+    @property
+    def prefix(self) -> str:
+        """'name: ' before a sentence about it; nothing where an evidence folder has only one, unnamed target."""
+        return "" if self.name == UNNAMED_TARGET else f"{self.name}: "
+
     # ---- gauges
 
     def track(self, quantity: Quantity) -> Track | None:
         return self.window.gauges.get(quantity)
 
-    @cached_property
+    @lazy
     def running(self) -> Track | None:
         return self.track(Quantity.RUNNING)
 
-    @cached_property
+    @lazy
     def waiting(self) -> Track | None:
         """Requests that wait for room: those that wait on purpose (adapters, KV transfer, grammar) are not in it."""
         return self.track(Quantity.WAITING_CAPACITY) or self.track(Quantity.WAITING)
 
-    @cached_property
+    @lazy
     def kv(self) -> Track | None:
         return self.track(Quantity.KV_USAGE)
 
-    @cached_property
+    @lazy
     def held(self) -> Track | None:
         """Requests that wait for something else than room: an adapter, a grammar, a hand-over between roles."""
         return _together([self.track(quantity) for quantity in HELD])
 
-    @cached_property
+    @lazy
     def queued(self) -> Track | None:
         """All requests that wait inside the engine, whatever for."""
         return _together([self.waiting, self.held])
 
-    @cached_property
+    @lazy
     def always_waiting(self) -> bool:
         """Requests waited in every reading in which there was work, the last one among them."""
         waiting, running = self.queued, self.running
@@ -81,25 +88,25 @@ class ReplicaView:
             return False
         return waiting.zeros <= (running.zeros if running is not None else 0)
 
-    @cached_property
+    @lazy
     def loaded_readings(self) -> int:
         """Readings with work in them."""
         running = self.running
         return running.n - running.zeros if running is not None else 0
 
-    @cached_property
+    @lazy
     def flat_batch(self) -> bool:
         """The batch has the same size in every reading, within what a full batch varies by."""
         running = self.running
         return running is not None and running.high > 0 and running.high - running.low <= FLAT * running.high
 
-    @cached_property
+    @lazy
     def busy(self) -> bool:
         """Work was there in every reading."""
         running, waiting = self.running, self.queued
         return (running is not None and running.low > 0) or (waiting is not None and waiting.low > 0)
 
-    @cached_property
+    @lazy
     def idle(self) -> bool:
         """Nothing ran or waited in any reading."""
         inside = (self.running, self.track(Quantity.WAITING), self.held, self.track(Quantity.INFLIGHT))
@@ -108,12 +115,12 @@ class ReplicaView:
 
     # ---- change
 
-    @cached_property
+    @lazy
     def comparable(self) -> bool:
         """Two readings with time between them and no restart: change can be judged."""
         return not self.window.single and self.window.seconds > 0
 
-    @cached_property
+    @lazy
     def moved(self) -> bool | None:
         """Whether any progress counter moved; None when no counter is exported that must move with work."""
         if not self.comparable:
@@ -131,12 +138,12 @@ class ReplicaView:
             return True
         return False if seen else None
 
-    @cached_property
+    @lazy
     def generated(self) -> Number:
         """Generated tokens in the window."""
         return generated(self.window)
 
-    @cached_property
+    @lazy
     def computed_prompt(self) -> Number:
         """Prompt tokens that were really computed: without prefix-cache hits."""
         computed = self.window.delta(Quantity.PROMPT_TOKENS_COMPUTED)
@@ -150,21 +157,32 @@ class ReplicaView:
             cached = self.window.delta(Quantity.PREFIX_HITS)
         return max(prompt - value_or(cached, 0.0), 0.0)
 
-    @cached_property
+    @lazy
     def prompt_per_generated(self) -> Number:
         """Computed prompt tokens for each generated one; huge when nothing was generated."""
         if not known(self.computed_prompt) or not known(self.generated):
             return NO_WINDOW
         return self.computed_prompt / max(self.generated, 1.0)
 
-    @cached_property
+    @lazy
+    def prompt_per_generated_before(self) -> Number:
+        """The same since start, up to the window's first reading; absent with too little to be usual."""
+        values = self.window.first.values
+        generated = values.get(Quantity.GENERATION_TOKENS, 0.0)
+        computed = values.get(Quantity.PROMPT_TOKENS_COMPUTED)
+        if computed is None:
+            cached = values.get(Quantity.PROMPT_TOKENS_CACHED, values.get(Quantity.PREFIX_HITS, 0.0))
+            computed = max(values.get(Quantity.PROMPT_TOKENS, 0.0) - cached, 0.0)
+        return computed / generated if generated >= QUANTILE_MINIMUM and computed else NOT_EXPORTED
+
+    @lazy
     def answers_without_tokens(self) -> bool:
         """Embedding, reranking and the like: requests have finished here, and not one token was ever generated."""
         last = self.window.last.values
         generated = last.get(Quantity.GENERATION_TOKENS)
         return generated == 0 and Quantity.FINISHED in last and last[Quantity.FINISHED] > 0
 
-    @cached_property
+    @lazy
     def first_requests(self) -> bool:
         """Nothing had been generated before the window: the first requests of this process pay for its warm-up."""
         first = self.window.first
@@ -174,17 +192,17 @@ class ReplicaView:
 
     # ---- time per token and to the first token
 
-    @cached_property
+    @lazy
     def per_token(self) -> Number:
         """Mean seconds between tokens in the window."""
         return per_token(self.window)
 
-    @cached_property
+    @lazy
     def per_token_n(self) -> int:
         count = self.window.delta(Quantity.ITL)
         return int(count if known(count) else value_or(self.window.delta(Quantity.GENERATION_TOKENS), 0.0))
 
-    @cached_property
+    @lazy
     def per_token_before(self) -> Number:
         """The same since process start, up to the window's first reading."""
         lifetime = self.window.lifetime_mean(Quantity.ITL)
@@ -194,30 +212,30 @@ class ReplicaView:
         tokens, seconds = values.get(Quantity.GENERATION_TOKENS), values.get(Quantity.GENERATION_SECONDS)
         return seconds / tokens if tokens and seconds else NOT_EXPORTED
 
-    @cached_property
+    @lazy
     def batch_before(self) -> float | None:
         """Mean tokens per engine step since start, up to the window's first reading: how large the batch was then."""
         values = self.window.first.values
         tokens, steps = values.get(Quantity.GENERATION_TOKENS), values.get(Quantity.ENGINE_STEPS)
         return tokens / steps if tokens and steps else None
 
-    @cached_property
+    @lazy
     def tokens_per_step(self) -> float:
         """Tokens that one step brings to a request: 1 without speculation."""
         drafts, accepted = self.window.delta(Quantity.DRAFTS), self.window.delta(Quantity.ACCEPTED_TOKENS)
         return 1.0 + accepted / drafts if known(drafts) and known(accepted) and drafts > 0 else 1.0
 
-    @cached_property
+    @lazy
     def ttft(self) -> Number:
         return self.window.mean(Quantity.TTFT)
 
-    @cached_property
+    @lazy
     def finished(self) -> Number:
         """Requests that ended in the window; the end-to-end histogram counts them where no counter does."""
         counted = self.window.delta(Quantity.FINISHED)
         return counted if known(counted) else self.window.delta(Quantity.E2E)
 
-    @cached_property
+    @lazy
     def vanished(self) -> Number:
         """Requests that got a first token, did not finish and do not run any more: their clients left.
 
@@ -230,11 +248,11 @@ class ReplicaView:
 
     # ---- the engine's own log
 
-    @cached_property
+    @lazy
     def throughput(self) -> tuple[ThroughputLine, ...]:
         return tuple(line for log in self.logs for line in log.throughput)
 
-    @cached_property
+    @lazy
     def sequence_limit(self) -> Number:
         """Requests that may run at once, where the page or the log's start lines say so."""
         exported = self.track(Quantity.SEQUENCE_LIMIT)

@@ -1,8 +1,9 @@
 """Requests that wait inside the engine, and which resource they wait for."""
 
 from triage.diagnosis.hypothesis import Hypothesis
+from triage.diagnosis.peers import Peers
 from triage.diagnosis.reference import per_token_reference, ttft_bound, usual_ttft
-from triage.diagnosis.text import count, percent, seconds
+from triage.diagnosis.text import count, many, percent, seconds, verb
 from triage.diagnosis.thresholds import (
     KV_FULL,
     KV_HIGH,
@@ -110,7 +111,7 @@ def _kv_pressure(wait: Wait, preemptions: float, limits: Limits) -> Hypothesis |
         evidence.append(
             view.evidence(
                 "preemptions",
-                f"{count(preemptions)} preemptions in the window ({count(finished)} requests finished)",
+                f"{many(preemptions, 'preemption')} in the window ({many(finished, 'request')} finished)",
                 quantity=Quantity.PREEMPTIONS,
                 strength=3 if heavy else 1,
                 value=preemptions,
@@ -169,7 +170,7 @@ def _all_in_time(wait: Wait, limits: Limits) -> bool:
     view = wait.view
     if not known(wait.ttft) or not known(view.per_token) or wait.ttft > wait.bound.bound:
         return False
-    return view.per_token <= per_token_reference(view, (), limits).bound
+    return view.per_token <= per_token_reference(view, Peers(()), limits).bound
 
 
 def _head_blocked(wait: Wait) -> Evidence | None:
@@ -217,8 +218,10 @@ def _kv_summary(wait: Wait, preemptions: float) -> str:
     kv = wait.view.kv
     level = f"KV cache {percent(kv.last)} full" if kv else "KV cache full"
     if preemptions:
-        return f"{level}, {count(preemptions)} preemptions: requests are computed again"
-    return f"{level}: {count(wait.view.waiting.last) if wait.view.waiting else 'some'} requests wait for room in it"
+        return f"{level}, {many(preemptions, 'preemption')}: requests are computed again"
+    waiting = wait.view.waiting
+    who = f"{many(waiting.last, 'request')} {verb(waiting.last, 'waits', 'wait')}" if waiting else "requests wait"
+    return f"{level}: {who} for room in it"
 
 
 def _log_evidence(view: ReplicaView, mark: LogMark) -> Evidence | None:
@@ -374,6 +377,9 @@ def _what_for(view: ReplicaView, flat: bool) -> tuple[str | None, str]:
     slots, adapters = view.track(Quantity.ADAPTER_SLOTS), view.track(Quantity.ADAPTERS_WAITING)
     if slots is not None and adapters is not None and adapters.last > 0:
         return "adapter-slots", "for a free adapter slot"
+    deferred, room = view.track(Quantity.WAITING_DEFERRED), view.waiting
+    if deferred is not None and deferred.mean > (room.mean if room is not None else 0.0):
+        return None, "on purpose: for an adapter, a KV transfer or a grammar"
     limit = view.sequence_limit
     if known(limit) and view.running is not None and view.running.high >= limit:
         return "sequence-limit", f"for one of {count(limit)} slots"
@@ -393,9 +399,9 @@ def _running_text(view: ReplicaView) -> str:
 
 def _queue_summary(wait: Wait, share: Share | None, reason: str) -> str:
     waiting = wait.view.queued
-    wait_text = (
-        f"{count(waiting.last)} requests wait {reason}" if waiting and waiting.last else f"requests waited {reason}"
-    )
+    wait_text = f"requests waited {reason}"
+    if waiting is not None and waiting.last:
+        wait_text = f"{many(waiting.last, 'request')} {verb(waiting.last, 'waits', 'wait')} {reason}"
     if known(wait.ttft):
         part = f"; {percent(share.value)} of the {share.of} is waiting" if share else ""
         return f"first token takes {seconds(wait.ttft)} (bound {seconds(wait.bound.bound)}): {wait_text}{part}"

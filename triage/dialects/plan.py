@@ -164,6 +164,22 @@ class PageIndex:
         spelled.respelled = (prefixes[0], used)
         return spelled
 
+    def divided(self, label: str, models: Iterable[str]) -> dict[str, "PageIndex"]:
+        """For each model the series that name it, and those that name none.
+
+        In one pass: looking through the whole page for each of its models took 2.5 s for 100 of them.
+        """
+        parts = {model: PageIndex(()) for model in models}
+        for name, series in self.by_name.items():
+            for identity, placed in series.items():
+                named = placed.labels.get(label)
+                for model in parts if named is None else (named,):
+                    if model in parts:
+                        parts[model].by_name[name][identity] = placed
+        for part in parts.values():
+            part.families, part.respelled = self.families, self.respelled
+        return parts
+
     def as_exported(self, name: str) -> str:
         """The name as the page has it."""
         here, there = self.respelled
@@ -212,7 +228,9 @@ def compile_engine(table: Table, index: PageIndex) -> tuple[EnginePlan, ...]:
                 for placed in index.series(spelling):
                     if table.model_label in placed.labels:
                         models.setdefault(placed.labels[table.model_label])
-    return tuple(_compile_model(table, index, model) for model in (models or {"": None}))
+    version = version_of(table.versions, index)
+    parts = index.divided(table.model_label, models) if models else {"": index}
+    return tuple(_compile_model(table, part, model, version) for model, part in parts.items())
 
 
 def _spellings(name: str, metric: Metric) -> tuple[str, ...]:
@@ -223,11 +241,9 @@ def _spellings(name: str, metric: Metric) -> tuple[str, ...]:
     return (name, f"{name}_total", f"{name}_bucket", f"{name}_sum", f"{name}_count")
 
 
-def _compile_model(table: Table, index: PageIndex, model: str) -> EnginePlan:
+def _compile_model(table: Table, index: PageIndex, model: str, version: str) -> EnginePlan:
     def kept(placed: _Placed, metric: Metric) -> bool:
         labels = placed.labels
-        if table.model_label and labels.get(table.model_label, model) != model:
-            return False
         if any(label in labels and labels[label] != value for label, value in table.drop.items()):
             return False
         return all(labels.get(label) == value for label, value in metric.where.items())
@@ -268,7 +284,7 @@ def _compile_model(table: Table, index: PageIndex, model: str) -> EnginePlan:
     return EnginePlan(
         table.engine,
         table.dialect,
-        version_of(table.versions, index),
+        version,
         clean(model, 200),
         role,
         tuple(scalars),

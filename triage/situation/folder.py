@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -36,6 +36,10 @@ _LARGEST_FILE = 256 * 1024 * 1024
 _SUFFIX = re.compile(r"^(?P<stem>.+?)-(?:t(?P<index>\d{1,6})|(?P<unix>\d{9,11}(?:\.\d+)?))$")
 # The only file with this meaning, and never read: it holds the answer of a test case.
 _ANSWER_FILE = "expected.yaml"
+
+
+# (target, baseline, model, engine)
+_Group: TypeAlias = tuple[str, bool, str, str]
 
 
 class _Scrape(NamedTuple):
@@ -183,7 +187,7 @@ class _Loader:
             window_s=window_s,
             limits=self.limits,
             replicas=tuple(replicas),
-            targets=tuple(statuses + self.empty_pages),
+            targets=tuple(statuses + list({page.target.name: page for page in self.empty_pages}.values())),
             streams=tuple(self.streams),
             baseline_streams=tuple(self.baseline_streams),
             probes=tuple(self.facts["probes"]),
@@ -198,8 +202,8 @@ class _Loader:
 
     def _replicas(self) -> tuple[list[Replica], list[TargetStatus]]:
         interval = _interval(self.manifest)
-        groups: dict[tuple[str, bool, str, str], list[tuple[float, EngineReading]]] = defaultdict(list)
-        assumed: dict[tuple[str, bool, str, str], bool] = defaultdict(bool)
+        groups: dict[_Group, list[tuple[float, EngineReading]]] = defaultdict(list)
+        assumed: dict[_Group, bool] = defaultdict(bool)
         statuses: dict[str, TargetStatus] = {}
         for scrape in sorted(self.scrapes, key=lambda s: (s.target, s.baseline, s.place)):
             at = scrape.place if scrape.timed else scrape.place * (interval or ASSUMED_INTERVAL_S)

@@ -11,10 +11,9 @@ from triage.domain.situation import GpuWindow, NotSeen, Replica, Situation, Targ
 from triage.domain.stream import ProbeReading, StreamReading
 from triage.domain.target import Failure, FailureReason, Target, TargetState
 from triage.situation.costs import costs_of_absent
+from triage.situation.trail import Trail
 from triage.situation.windows import GAP_FACTOR, Moment, build_window, follow
 
-# Points kept per target and quantity for the small history curves: an hour at 5 s is 720.
-_TRAIL_POINTS = 720
 _TRAILED = (
     Quantity.RUNNING,
     Quantity.WAITING,
@@ -47,7 +46,7 @@ class _TargetMemory:
         self.pages: deque[PageReading] = deque(maxlen=2)
         self.answered_at: float | None = None
         self.failure: Failure | None = None
-        self.trails: dict[Quantity, deque[tuple[float, float]]] = {}
+        self.trails: dict[Quantity, Trail] = {}
 
 
 class Store:
@@ -75,7 +74,8 @@ class Store:
     def trail(self, target: str, quantity: Quantity) -> tuple[tuple[float, float], ...]:
         """(unix seconds, value), oldest first; counters are kept as they are."""
         memory = self._memory.get(target)
-        return tuple(memory.trails.get(quantity, ())) if memory else ()
+        trail = memory.trails.get(quantity) if memory else None
+        return trail.points() if trail else ()
 
     def situation(self, at: float, interval_s: float, not_seen: Sequence[NotSeen] = ()) -> Situation:
         """Everything known at `at` (unix seconds). interval_s: distance of scrapes, to tell gaps and stale ones."""
@@ -122,7 +122,7 @@ class Store:
             for quantity in _TRAILED:
                 value = reading.get(quantity)
                 if known(value):
-                    memory.trails.setdefault(quantity, deque(maxlen=_TRAIL_POINTS)).append((scrape.at, value))
+                    memory.trails.setdefault(quantity, Trail()).add(scrape.at, value)
 
 
 def _within(moments: Sequence[Moment], at: float, window_s: float) -> list[Moment]:

@@ -48,6 +48,11 @@ _ANY_CLOSING = _closing(*(tag for tag in _TAGS if tag.alone))
 _LATE_OPENING = re.compile(_NOT_QUOTED + "(?:" + "|".join(re.escape(tag.opening) for tag in _TAGS if tag.sure) + ")")
 
 
+def _search(pattern: re.Pattern[str], text: str, old: int) -> re.Match[str] | None:
+    """The first tag that ends behind `old`: what ends before was judged when the quote before it was still there."""
+    return next((found for found in pattern.finditer(text) if found.end() > old), None)
+
+
 class _State(Enum):
     OPENING = auto()  # nothing but white space and perhaps a part of an opening tag
     REASONING = auto()
@@ -106,9 +111,9 @@ class ThinkTags:
     def _close(self, text: str, at: float | None) -> str:
         counted = self._reasoning if self._state is _State.REASONING else self._visible
         joined = self._tail + text
-        found = self._closing.search(joined)
+        found = _search(self._closing, joined, len(self._tail))
         if counted is self._visible:
-            opening = _LATE_OPENING.search(joined)
+            opening = _search(_LATE_OPENING, joined, len(self._tail))
             if opening is not None and (found is None or opening.start() < found.start()):
                 self._state = _State.VISIBLE
                 self._visible.add(text, at)
