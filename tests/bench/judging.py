@@ -1,20 +1,21 @@
 """Situation to Diagnosis: a thousand replicas, and how the time grows with their number."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import Final, NamedTuple
 
 import msgspec
 
-from tests.bench.measure import least_cpu
+from tests.bench.measure import least_cpu_in_turn
 from tests.bench.row import Row, grows, within
 from tests.factory import serving, situation
 from triage.diagnosis.diagnose import diagnose
-from triage.domain.situation import Replica, Situation
-from triage.domain.verdict import Kind
+from triage.domain.situation import Replica
+from triage.domain.verdict import Diagnosis, Kind
 
 _BUDGET_S: Final = 0.1
 _REPLICAS: Final = 1000
+_ROUNDS: Final = 15
+_GROWTH_ROUNDS: Final = 4
 _SIZES: Final = (10, 100, 1000, 10_000)
 
 
@@ -46,30 +47,25 @@ _FLEETS: Final = (
 )
 
 
-@cache
-def _replicas(place: int, count: int) -> tuple[Replica, ...]:
-    return tuple(_FLEETS[place].replica(i) for i in range(count))
-
-
-def _judge_s(place: int, count: int) -> float:
-    fleet = _FLEETS[place]
-    seen: Situation = situation(*_replicas(place, count))
+def _judging(fleet: _Fleet, count: int) -> Callable[[], Diagnosis]:
+    seen = situation(*map(fleet.replica, range(count)))
     found = diagnose(seen).verdicts[0].kind
-    assert found is fleet.verdict, f"{fleet.what}: {found} was measured, not {fleet.verdict}"
-    return least_cpu(lambda: diagnose(seen), repeat=9 if count <= _REPLICAS else 3, number=max(1, _REPLICAS // count))
+    assert found is fleet.verdict, f"{fleet.what}: {found} would be measured, not {fleet.verdict}"
+    return lambda: diagnose(seen)
 
 
 def rows() -> list[Row]:
+    seconds = least_cpu_in_turn([_judging(fleet, _REPLICAS) for fleet in _FLEETS], rounds=_ROUNDS)
+    what = f"Situation of {_REPLICAS:,} replicas to Diagnosis"
     return [
-        within(f"Situation of {_REPLICAS:,} replicas to Diagnosis, {fleet.what}", _judge_s(place, _REPLICAS),
-               budget_s=_BUDGET_S)
-        for place, fleet in enumerate(_FLEETS)
-    ]  # fmt: skip
+        within(f"{what}, {fleet.what}", one, budget_s=_BUDGET_S) for fleet, one in zip(_FLEETS, seconds, strict=True)
+    ]
 
 
 def growth_rows() -> list[Row]:
-    return [
-        grows(f"growth of Situation to Diagnosis, {fleet.what}", "replicas", _SIZES,
-              [_judge_s(place, size) for size in _SIZES])
-        for place, fleet in enumerate(_FLEETS)
-    ]  # fmt: skip
+    return [_growth_row(fleet) for fleet in _FLEETS]
+
+
+def _growth_row(fleet: _Fleet) -> Row:
+    seconds = least_cpu_in_turn([_judging(fleet, size) for size in _SIZES], rounds=_GROWTH_ROUNDS)
+    return grows(f"growth of Situation to Diagnosis, {fleet.what}", "replicas", _SIZES, seconds)

@@ -3,23 +3,20 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from triage.diagnosis.calm import UNMEASURED_QUEUE, healthy, insufficient, take_stock
+from triage.diagnosis.calm import healthy, insufficient
+from triage.diagnosis.death import is_current_engine_log, judge_dead
 from triage.diagnosis.decode import judge_decode
 from triage.diagnosis.fleet import judge_balance
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.interference import judge_interference
-from triage.diagnosis.liveness import (
-    is_current_engine_log,
-    judge_dead,
-    judge_stale_exporters,
-    judge_standstill,
-)
+from triage.diagnosis.liveness import judge_stale_exporters, judge_standstill
 from triage.diagnosis.monitoring import judge_missing, judge_renamed
 from triage.diagnosis.peers import Peers
 from triage.diagnosis.prefill import judge_prefill
 from triage.diagnosis.rank import merge_replicas, order, separate_rivals
 from triage.diagnosis.reasoning import judge_reasoning
 from triage.diagnosis.ruled_out import rule_out
+from triage.diagnosis.stock import UNMEASURED_QUEUE, take_stock
 from triage.diagnosis.view import ReplicaView
 from triage.diagnosis.waits import judge_waits
 from triage.domain.logs import LogReading
@@ -39,9 +36,15 @@ def diagnose(situation: Situation) -> Diagnosis:
     if not sure:
         findings = take_stock(situation, views)
         fine = healthy(situation, findings)
-        # Clients leave, or a queue costs nobody anything that was measured: the cause may lie in front of the engine.
         measured = [item for item in findings.broken if item.id != UNMEASURED_QUEUE]
-        unexplained = not ranked or (_gateway_unread(situation) and (bool(findings.outside) or not measured))
+        unexplained = (
+            not ranked
+            # Clients leave, or a queue cost nobody anything measured: the cause may lie in front of the engine.
+            or bool(findings.outside)
+            or (not measured and _gateway_unread(situation))
+            # One look at gauges cannot tell a queue from a stall.
+            or (bool(views) and all(view.window.single for view in views))
+        )
         if fine is not None:
             verdicts.insert(0, fine)
         elif unexplained or not findings.broken:
@@ -62,12 +65,15 @@ def _views(situation: Situation) -> list[ReplicaView]:
     named: dict[str, list[LogReading]] = defaultdict(list)
     for log in logs:
         named[log.target].append(log)
-    engines = [r for r in situation.replicas if r.window.last.role is not Role.FRONTEND]
+    # A window that another replica is compared with is a reference, not something to judge.
+    past = {id(replica.baseline) for replica in situation.replicas if replica.baseline is not None}
+    replicas = [replica for replica in situation.replicas if id(replica.window) not in past]
+    engines = [replica for replica in replicas if replica.window.last.role is not Role.FRONTEND]
     names = {replica.target.name for replica in situation.replicas}
     # A log that names no replica belongs to the only engine there is.
     unnamed = [log for log in logs if log.target not in names] if len(engines) == 1 else []
     views = []
-    for replica in situation.replicas:
+    for replica in replicas:
         own = named.get(replica.target.name, [])
         frontend = replica.window.last.role is Role.FRONTEND
         views.append(ReplicaView(replica, own or ([] if frontend else unnamed)))

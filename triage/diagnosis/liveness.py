@@ -1,4 +1,4 @@
-"""Dead, stalled, frozen: judged first, from gauges, counters, logs and probes, whatever the sample sizes."""
+"""Stalled or frozen: work accepted and nothing moving, and metrics that stand still without a reason."""
 
 import re
 from collections.abc import Sequence
@@ -8,220 +8,21 @@ from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.text import count, many, seconds, verb
 from triage.diagnosis.thresholds import STALL_SECONDS
 from triage.diagnosis.view import ReplicaView
+from triage.diagnosis.witness import probe_evidence, through_gateway
 from triage.domain.absence import known, value_or
-from triage.domain.logs import LogEvent, LogKind, LogMark, LogReading
+from triage.domain.logs import LogMark
 from triage.domain.quantity import Quantity
 from triage.domain.situation import GpuWindow, Situation, TargetStatus
-from triage.domain.stream import Completeness, ProbeReading, StreamReading
-from triage.domain.target import FailureReason, TargetState
+from triage.domain.stream import ProbeReading
+from triage.domain.target import TargetState
 from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind, Scope
 
-# Words by which an API server says that its engine is gone; taken from real answers (vLLM, SGLang, Dynamo).
-_GONE_WORDS = (
-    "enginecore encountered",
-    "enginedead",
-    "engine core",
-    "engine is dead",
-    "engine process",
-    "background loop",
-    "scheduler died",
-    "illegal memory access",
-    "device-side assert",
-    "cuda error",
-)
-_DEVICE_WORDS = ("cuda", "illegal memory", "device-side", "xid", "nccl", "hip error", "acceleratorerror")
 # How people note that a request was taken and nothing came.
 _NOTHING_CAME = re.compile(
     r"\bno (?:event|byte|token|data|answer|response|output)|\bh[au]ngs?\b|tim(?:ed|e)[ -]?out", re.I
 )
 # Counters that move with every step.
 _LIVE = (Quantity.ENGINE_STEPS, Quantity.GENERATION_TOKENS_LIVE, Quantity.GENERATION_TOKENS)
-_GATEWAY_NAMES = ("gateway", "edge", "ingress", "proxy", "router", "load", "client")
-
-
-# ---- dead
-
-
-def judge_dead(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypothesis]:
-    """One hypothesis for each engine whose process, worker or device context is proven gone."""
-    found = []
-    by_name = {view.name: view for view in views if not view.is_frontend}
-    engines = list(by_name) or ["default"]
-    closed = {status.target.name: status for status in situation.targets if _closed(status)}
-    for name in dict.fromkeys((*engines, *closed)):
-        view = by_name.get(name)
-        alone = len(engines) == 1 and not closed
-        unnamed = [] if by_name else [log for log in situation.logs if is_current_engine_log(log)]
-        logs = view.logs if view is not None else unnamed
-        evidence = _fatal_lines(logs) + _api_says_gone(situation.probes, name, alone)
-        evidence += _broken_streams(situation.streams) if alone else []
-        evidence += _gone_listener(closed.get(name))
-        if not any(item.strength >= 3 for item in evidence):
-            continue
-        if view is not None and view.moved:
-            evidence.append(
-                view.evidence(
-                    "tokens-move",
-                    "its counters moved in this window",
-                    quantity=Quantity.GENERATION_TOKENS,
-                    strength=3,
-                    direction=Direction.AGAINST,
-                )
-            )
-        elif view is not None and view.busy and view.moved is False:
-            evidence.append(
-                view.evidence(
-                    "gauges-frozen",
-                    f"{many(view.running.last if view.running else 0, 'request')} inside for ever and no counter moves",
-                    quantity=Quantity.RUNNING,
-                    strength=2,
-                )
-            )
-        rival = _named_cause(evidence, situation, logs)
-        found.append(
-            Hypothesis(
-                kind=Kind.ENGINE_DEAD,
-                detail=_how_dead(evidence),
-                scope=Scope(model=view.model or None if view else None, replica=None if name == "default" else name),
-                summary=f"the engine behind the API is gone: {_clearest(evidence).text}",
-                evidence=tuple(evidence),
-                next_test="send one request straight to the replica: it must fail at once, not time out",
-                ceiling=Confidence.POSSIBLE if rival else Confidence.CONFIRMED,
-                capped=rival,
-                confounders=("/metrics and /v1/models may go on answering 200 with the last values",),
-            )
-        )
-    return found
-
-
-def _clearest(evidence: Sequence[Evidence]) -> Evidence:
-    return max((item for item in evidence if item.direction is Direction.FOR), key=lambda item: item.strength)
-
-
-def is_current_engine_log(log: LogReading) -> bool:
-    """The running container's log, not the previous one's and not an init container's."""
-    return log.kind is LogKind.ENGINE and not log.source.startswith(("previous", "init"))
-
-
-def last_words(log: LogReading) -> LogEvent | None:
-    """The fatal line after which the log shows no sign of work any more.
-
-    A fatal line before the last sign of work is an earlier life of the process.
-    """
-    fatal = log.last(LogMark.FATAL)
-    return None if fatal is None or (log.last_progress_line or 0) > fatal.line else fatal
-
-
-def _fatal_lines(logs: Sequence[LogReading]) -> list[Evidence]:
-    found = []
-    for log in logs:
-        fatal = last_words(log)
-        if fatal is None:
-            continue
-        found.append(
-            Evidence(
-                id="engine.log.fatal",
-                direction=Direction.FOR,
-                strength=3,
-                family=Family.ENGINE,
-                text=f"the log says: {fatal.text}",
-                value=float(log.counts.get(LogMark.FATAL, 1)),
-                unit="lines",
-                n=log.lines,
-                source=f"{log.source} line {fatal.line}",
-            )
-        )
-    return found
-
-
-def _api_says_gone(probes: Sequence[ProbeReading], name: str, alone: bool) -> list[Evidence]:
-    """5xx answers that name the engine; a bare 503 of a health route supports, it does not prove."""
-    found = []
-    for probe in probes:
-        if probe.status is None or probe.status < 500 or not (alone or probe.target == name):
-            continue
-        said = f"{probe.body} {probe.error}".lower()
-        names_engine = any(word in said for word in _GONE_WORDS)
-        if names_engine and probe.generates:
-            found.append(_probe(probe, "gone", f"{probe.target}: {probe.status}: {probe.body or probe.error}", 3))
-        elif probe.path.endswith("/health") and probe.status == 503:
-            found.append(_probe(probe, "health", f"{probe.target}: {probe.path} answers 503", 1))
-    return _distinct(found)
-
-
-def _broken_streams(streams: Sequence[StreamReading]) -> list[Evidence]:
-    found = []
-    for stream in streams:
-        said = (stream.error or "").lower()
-        if stream.completeness is Completeness.ERROR and any(word in said for word in _GONE_WORDS):
-            found.append(
-                Evidence(
-                    id="probe.stream-error",
-                    direction=Direction.FOR,
-                    strength=3,
-                    family=Family.PROBE,
-                    text=f"a stream under HTTP 200 ended with an error event: {stream.error}",
-                    source=stream.source,
-                )
-            )
-    return found
-
-
-def _closed(status: TargetStatus) -> bool:
-    """It answered before and its port refuses now."""
-    refused = status.failure is not None and status.failure.reason is FailureReason.REFUSED
-    return refused and status.answered_at is not None
-
-
-def _gone_listener(status: TargetStatus | None) -> list[Evidence]:
-    if status is None:
-        return []
-    return [
-        Evidence(
-            id="engine.refused",
-            direction=Direction.FOR,
-            strength=3,
-            family=Family.ENGINE,
-            text="it answered before; now nothing listens on its port",
-            source=status.target.url or status.target.name,
-            age_s=status.age_s,
-        )
-    ]
-
-
-def _named_cause(evidence: Sequence[Evidence], situation: Situation, logs: Sequence[LogReading]) -> str:
-    """Why a death has another name than "engine-dead": its own log or device says what killed it; '' otherwise.
-
-    A process that never came up, or that memory or a device took away, is judged by those causes.
-    """
-    said = " ".join(item.text for item in evidence if item.id == "engine.log.fatal").lower()
-    if "out of memory" in said or "outofmemory" in said:
-        return "the log names memory as the cause"
-    if "initialization failed" in said or "failed to start" in said or any(map(_never_served, logs)):
-        return "it failed while it started"
-    device = any(word in said for word in _DEVICE_WORDS)
-    kernel = any(log.kind is LogKind.KERNEL for log in situation.logs)
-    xid = any(gpu.last.fields.get("DEV_XID_ERRORS", 0.0) > 0 for gpu in situation.gpus)
-    if xid or (device and kernel):
-        return "a device error stands beside it"
-    return ""
-
-
-def _never_served(log: LogReading) -> bool:
-    """The log has the start of the process and its end, and no sign of work between."""
-    return bool(log.counts.get(LogMark.STARTING)) and log.last_progress_line is None
-
-
-def _how_dead(evidence: Sequence[Evidence]) -> str:
-    said = " ".join(item.text for item in evidence).lower()
-    if any(word in said for word in _DEVICE_WORDS):
-        return "device-lost"
-    if any(item.id == "engine.refused" for item in evidence):
-        return "process-gone"
-    return "worker-died"
-
-
-# ---- stalled or frozen
 
 
 def judge_standstill(view: ReplicaView, situation: Situation, alone: bool) -> list[Hypothesis]:
@@ -286,7 +87,7 @@ def _stalled(view: ReplicaView, gpus: Sequence[GpuWindow], hung: Sequence[ProbeR
             )
         )
     evidence += [
-        _probe(probe, "no-token", f"{probe.target}: accepted, no token in {seconds(probe.total_s or 0)}", 3)
+        probe_evidence(probe, "no-token", f"{probe.target}: accepted, no token in {seconds(probe.total_s or 0)}", 3)
         for probe in hung[:1]
     ]
     grew = waiting is not None and waiting.last > waiting.first
@@ -375,7 +176,7 @@ def _stuck_rank(view: ReplicaView) -> Hypothesis | None:
 def _frozen(view: ReplicaView, answered: Sequence[ProbeReading]) -> Hypothesis:
     running = view.running
     evidence = (
-        _probe(answered[0], "answered", f"{answered[0].target}: a request was answered with tokens", 3),
+        probe_evidence(answered[0], "answered", f"{answered[0].target}: a request was answered with tokens", 3),
         view.evidence(
             "still",
             f"every counter stands still with {many(running.last if running else 0, 'request')} running",
@@ -468,9 +269,6 @@ def dark_targets(targets: Sequence[TargetStatus]) -> list[TargetStatus]:
     return [status for status in targets if status.state in (TargetState.DARK, TargetState.NEVER)]
 
 
-# ---- helpers
-
-
 def _progress_quantity(view: ReplicaView) -> Quantity:
     exported = view.window.last
     for quantity in (Quantity.ENGINE_STEPS, Quantity.GENERATION_TOKENS_LIVE, Quantity.GENERATION_TOKENS):
@@ -491,30 +289,3 @@ def hung_up(probe: ProbeReading) -> bool:
 def _reaches(probe: ProbeReading, view: ReplicaView, alone: bool) -> bool:
     """Whether the probe speaks of this replica: sent to it, or nothing else could have answered."""
     return probe.target == view.name or (alone and not through_gateway(probe))
-
-
-def through_gateway(probe: ProbeReading) -> bool:
-    """Sent to something in front of the engines, which may have asked any of them, or another provider."""
-    return any(word in probe.target.lower() for word in _GATEWAY_NAMES)
-
-
-def _probe(probe: ProbeReading, name: str, text: str, strength: int) -> Evidence:
-    return Evidence(
-        id=f"probe.{name}",
-        direction=Direction.FOR,
-        strength=strength,
-        family=Family.PROBE,
-        text=text,
-        value=probe.total_s,
-        unit="s",
-        n=1,
-        source=f"{probe.source} {probe.method} {probe.path}",
-    )
-
-
-def _distinct(evidence: Sequence[Evidence]) -> list[Evidence]:
-    """The first of each kind: ten equal answers are one fact."""
-    kept: dict[str, Evidence] = {}
-    for item in evidence:
-        kept.setdefault(item.id, item)
-    return list(kept.values())

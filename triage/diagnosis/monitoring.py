@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 
 from triage.diagnosis.hypothesis import Hypothesis
-from triage.diagnosis.liveness import through_gateway
 from triage.diagnosis.text import many, verb
 from triage.diagnosis.view import UNNAMED_TARGET
+from triage.diagnosis.witness import through_gateway
 from triage.domain.logs import LogKind, LogMark
 from triage.domain.situation import MonitoredTarget, QueriedMetric, Situation, TargetStatus
 from triage.domain.stream import Completeness
@@ -27,6 +27,7 @@ _ENDPOINT_FAILURES = frozenset(
     }
 )
 _PROFILING = "PROF_"
+_LEAVES_OUT = re.compile(r"Not collecting|\bDCP\b|PROF_|profiling|not enabled|Skipping line", re.I)
 # What any program's client library and web framework export; an engine's server does so too, before its own.
 _RUNTIME = ("python_", "process_", "go_", "promhttp_", "http_", "scrape_")
 # A scrape error that only something that answers can cause; 502 to 504 are a proxy's.
@@ -212,7 +213,10 @@ def _partial(situation: Situation) -> Hypothesis | None:
     complaints = [
         (log, event)
         for log in situation.logs
-        if log.kind is LogKind.EXPORTER and (event := log.last(LogMark.COLLECTION_ERROR)) is not None
+        if log.kind is LogKind.EXPORTER
+        and (event := log.last(LogMark.COLLECTION_ERROR)) is not None
+        # An exporter that collects nothing at all is another trouble than fields it leaves out.
+        and _LEAVES_OUT.search(event.text)
     ]
     if not lacking or not (having or complaints):
         return None

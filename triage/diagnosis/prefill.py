@@ -13,7 +13,7 @@ from triage.diagnosis.thresholds import (
     UNCHANGED,
 )
 from triage.diagnosis.view import ReplicaView
-from triage.diagnosis.waits import Wait
+from triage.diagnosis.wait import Wait
 from triage.domain.absence import known, value_or
 from triage.domain.limits import Limits
 from triage.domain.quantity import Quantity
@@ -26,11 +26,10 @@ def judge_prefill(view: ReplicaView, limits: Limits) -> Hypothesis | None:
     if not silent and not (known(view.ttft) and view.ttft > ttft_bound(view, limits).bound):
         return None
     wait = Wait(view, limits)
-    mostly_prompt = prefill_dominates(view)
-    share = _share(wait, mostly_prompt, silent)
+    share = _share(wait, silent)
     if share is None or share.value < SHARE_SUPPORT:
         return None
-    evidence = _evidence(wait, mostly_prompt, silent)
+    evidence = _evidence(wait, silent)
     usual = wait.usual
     as_usual = usual is not None and known(wait.ttft) and wait.ttft <= UNCHANGED * usual.value
     declared = "first_visible_p95_s" in limits.declared
@@ -65,14 +64,11 @@ def _no_token_at_all(view: ReplicaView) -> bool:
         return False
     if view.is_prefill_only or view.answers_without_tokens:
         return False
-    computed = view.computed_prompt
-    if not known(computed) or computed <= 0:
+    first, generated = view.window.delta(Quantity.TTFT), view.generated
+    if not known(generated) or generated != 0 or (known(first) and first != 0):
         return False
-    first = view.window.delta(Quantity.TTFT)
-    generated = view.generated
-    nothing_first = known(first) and first == 0
-    nothing_generated = known(generated) and generated == 0
-    return nothing_generated and (nothing_first or not known(first))
+    computed = view.computed_prompt
+    return known(computed) and computed > 0
 
 
 def ceiling(view: ReplicaView) -> tuple[float, int] | None:
@@ -88,20 +84,20 @@ def ceiling(view: ReplicaView) -> tuple[float, int] | None:
     return (mean, len(speeds)) if pstdev(speeds) <= CEILING_SPREAD * mean else None
 
 
-def _share(wait: Wait, mostly_prompt: bool, silent: bool) -> Share | None:
+def _share(wait: Wait, silent: bool) -> Share | None:
     if silent:
         return Share(1.0, 1.0, 1.0, "time to first token")
     if known(wait.ttft) and known(wait.prefill_mean):
         value = min(wait.prefill_mean / wait.ttft, 1.0)
         rest = 1.0 - min(wait.queue_mean / wait.ttft, 1.0) if known(wait.queue_mean) else 1.0
         return Share(value, min(value, rest), max(value, rest), "time to first token")
-    if mostly_prompt and wait.of_everything > 0 and ceiling(wait.view) is not None:
+    if prefill_dominates(wait.view) and wait.of_everything > 0 and ceiling(wait.view) is not None:
         # Nothing splits the first token, but the queue moves only as fast as prompts are computed.
         return Share(wait.of_everything, wait.of_everything, 1.0, "time in the engine")
     return None
 
 
-def _evidence(wait: Wait, mostly_prompt: bool, silent: bool) -> list[Evidence]:
+def _evidence(wait: Wait, silent: bool) -> list[Evidence]:
     view = wait.view
     computed = view.computed_prompt
     found: list[Evidence] = []
@@ -117,7 +113,7 @@ def _evidence(wait: Wait, mostly_prompt: bool, silent: bool) -> list[Evidence]:
                 unit="tokens",
             )
         )
-    elif mostly_prompt:
+    elif prefill_dominates(view):
         found.append(
             view.evidence(
                 "prompt-per-token",

@@ -42,6 +42,9 @@ FREEZE_OBSERVATIONS: Final = 300  # gaps below which the tail says nothing, as f
 CEILING_SPREAD: Final = 0.05  # coefficient of variation of logged prompt throughput that counts as flat
 CEILING_LINES: Final = 4  # throughput lines needed to call it flat
 
+HITS_FELL: Final = 0.2  # diagnosis.md 4, prefill: prefix hits down by 20 points are a change, not noise
+HIT_QUERIES: Final = 1000.0  # prompt tokens looked up: below it one prompt decides the share
+
 # --- fleet
 IMBALANCE_RATIO: Final = 3.0  # largest over mean waiting
 IDLE_SHARE: Final = 0.5  # a peer with at most this share of the hot one's running requests has room

@@ -34,6 +34,8 @@ ASSUMED_INTERVAL_S = 30.0
 # One file may be this large; logs beyond it are read from the end, where the incident is.
 _LARGEST_FILE = 256 * 1024 * 1024
 _SUFFIX = re.compile(r"^(?P<stem>.+?)-(?:t(?P<index>\d{1,6})|(?P<unix>\d{9,11}(?:\.\d+)?))$")
+# What a target is called whose files do not name it.
+_UNNAMED = "default"
 # The only file with this meaning, and never read: it holds the answer of a test case.
 _ANSWER_FILE = "expected.yaml"
 
@@ -213,21 +215,12 @@ class _Loader:
                 assumed[key] |= not scrape.timed and interval is None
             if not scrape.baseline:
                 statuses[scrape.target] = _status(scrape, statuses.get(scrape.target))
-        replicas = []
-        for key, moments in groups.items():
-            target, baseline, model, engine = key
-            if baseline:
-                continue
-            earlier = groups.get((target, True, model, engine))
-            replicas.append(
-                Replica(
-                    target=Target(target),
-                    model=model,
-                    window=build_window(moments_of(moments), assumed=assumed[key]),
-                    age_s=0.0,
-                    baseline=build_window(moments_of(earlier), assumed=assumed[key]) if earlier else None,
-                )
-            )
+        windows = {key: build_window(moments_of(moments), assumed=assumed[key]) for key, moments in groups.items()}
+        replicas = [
+            Replica(Target(key[0]), key[2], window, age_s=0.0, baseline=windows.get((key[0], True, *key[2:])))
+            for key, window in windows.items()
+            if not key[1]
+        ]
         return replicas, list(statuses.values())
 
     def _gpus(self) -> list[GpuWindow]:
@@ -286,7 +279,7 @@ def _target_in(stem: str, kind: str) -> str:
         words = words[2:]
     elif words[0] == kind:
         words = words[1:]
-    return clean("-".join(words), 80) or "default"
+    return clean("-".join(words), 80) or _UNNAMED
 
 
 def _interval(manifest: dict[str, Any]) -> float | None:

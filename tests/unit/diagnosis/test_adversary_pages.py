@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from triage.diagnosis.diagnose import diagnose
 from triage.dialects.pages import read_page
 from triage.domain.quantity import Quantity as Q
@@ -67,24 +69,10 @@ def test_one_target_with_two_broken_pages_is_one_target(tmp_path: Path) -> None:
     assert "2 of 2" not in verdict.summary
 
 
-def test_a_window_named_after_the_past_is_the_reference_of_the_only_target(tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", ["+Inf", "-Inf", "NaN", "1e308"])
+def test_numbers_that_no_engine_can_mean_are_no_numbers(tmp_path: Path, value: str) -> None:
+    """They once overflowed a sum on the way to the verdict."""
     page = _VLLM.format(p="vllm:")
-    case = load_folder(
-        folder(
-            tmp_path,
-            metrics_t0__prom=page,
-            metrics_t1__prom=page.replace("900", "1900"),
-            metrics_lastweek_t0__prom=page,
-            metrics_lastweek_t1__prom=page.replace("900", "2900"),
-        )
-    )
-    by_name = {one.target.name: one for one in case.replicas}
-    assert by_name["lastweek"].past
-    assert by_name["default"].baseline is not None
-    assert by_name["default"].baseline.deltas[Q.GENERATION_TOKENS] == 2000
-
-
-def test_a_past_window_alone_is_judged_like_any_other(tmp_path: Path) -> None:
-    page = _VLLM.format(p="vllm:")
-    case = load_folder(folder(tmp_path, metrics_lastweek_t0__prom=page, metrics_lastweek_t1__prom=page))
-    assert [one.past for one in case.replicas] == [False]
+    hostile = "\n".join(line.rsplit(" ", 1)[0] + f" {value}" for line in page.strip().split("\n")) + "\n"
+    assert Q.RUNNING not in values(hostile)
+    assert diagnose(load_folder(folder(tmp_path, metrics_t0__prom=page, metrics_t1__prom=hostile))).verdicts

@@ -13,6 +13,7 @@ from triage.domain.limits import Limits
 from triage.domain.quantity import Quantity as Q
 from triage.domain.reading import EngineReading, Role
 from triage.domain.situation import NotSeen, Replica, Situation
+from triage.domain.stream import ProbeReading
 from triage.domain.verdict import Confidence, Kind, Verdict
 
 
@@ -144,13 +145,6 @@ def test_a_declared_limit_outranks_the_baseline() -> None:
     assert first(situation(now, limits=limits)).kind is Kind.HEALTHY
 
 
-def test_a_named_past_window_is_a_reference_and_not_a_replica() -> None:
-    past = msgspec.structs.replace(serving("lastweek", running=1), past=True)
-    case = situation(serving("default", waiting=24, ttft=9.0, queue=8.5), past)
-    assert first(case).kind is Kind.QUEUEING
-    assert Kind.LOAD_IMBALANCE not in kinds(case)
-
-
 # ---- the batch
 
 
@@ -277,3 +271,38 @@ def test_an_unmeasured_queue_beside_an_unread_gateway_log_is_not_the_headline() 
     case = situation(serving(waiting=84, running=4, finished=4, tokens=4000), not_seen=(unread,))
     verdicts = diagnose(case).verdicts
     assert [verdict.kind for verdict in verdicts[:2]] == [Kind.INSUFFICIENT_DATA, Kind.QUEUEING]
+
+
+def test_one_look_at_the_gauges_asks_for_a_second_before_it_names_a_cause() -> None:
+    full = serving(running=35, waiting=139, kv=0.99)
+    window = msgspec.structs.replace(full.window, readings=1, seconds=0.0, deltas={}, histograms={})
+    hung = ProbeReading("probes.json", "a", "POST", "/v1/completions", None, 30.0, error="no byte within 30 s")
+    case = situation(msgspec.structs.replace(full, window=window), probes=(hung,))
+    assert first(case).kind is Kind.INSUFFICIENT_DATA
+    assert "second scrape" in first(case).next_test
+
+
+def test_prefix_hits_that_fell_are_not_healthy() -> None:
+    def caching(hits: float) -> Situation:
+        base = serving()
+        before = msgspec.structs.replace(
+            base.window.first, values=dict(base.window.first.values) | {Q.PREFIX_QUERIES: 1e6, Q.PREFIX_HITS: 9e5}
+        )
+        after = msgspec.structs.replace(
+            base.window.last,
+            values=dict(base.window.last.values) | {Q.PREFIX_QUERIES: 1.02e6, Q.PREFIX_HITS: 9e5 + 20000 * hits},
+        )
+        return situation(replica(before, after))
+
+    assert first(caching(0.85)).kind is Kind.HEALTHY
+    assert first(caching(0.1)).kind is Kind.INSUFFICIENT_DATA
+    assert "10 %" in first(caching(0.1)).summary
+
+
+def test_clients_that_leave_come_before_a_cause_that_is_only_possible() -> None:
+    base = serving(waiting=41, running=64, kv=0.93, ttft=9.0, queue=8.0, finished=60)
+    ended = {Q.FINISHED: 5e3 + 60, Q.ABORTED: 58.0}
+    before = msgspec.structs.replace(base.window.first, values=dict(base.window.first.values) | {Q.ABORTED: 0.0})
+    after = msgspec.structs.replace(base.window.last, values=dict(base.window.last.values) | ended)
+    assert first(situation(base)).kind in (Kind.KV_PRESSURE, Kind.QUEUEING)
+    assert first(situation(replica(before, after))).kind is Kind.INSUFFICIENT_DATA

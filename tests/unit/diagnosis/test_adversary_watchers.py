@@ -5,8 +5,10 @@ import pytest
 from tests.factory import serving, situation
 from triage.diagnosis.diagnose import diagnose
 from triage.domain.logs import LogEvent, LogKind, LogMark, LogReading
+from triage.domain.reading import GpuReading
 from triage.domain.situation import (
     DashboardQuery,
+    GpuWindow,
     MonitoredTarget,
     QueriedMetric,
     Situation,
@@ -119,3 +121,15 @@ def test_a_name_with_another_separator_is_the_same_name(asked: str, exported: st
     metric = read_queries([asked], "queries.json", frozenset({exported}))[0].metrics[0]
     assert metric.renamed_to == (exported,)
     assert read_queries(["sum(my_own_total)"], "queries.json", frozenset({exported}))[0].metrics[0].renamed_to == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "missing"),
+    [("Not collecting DCP metrics: feature not supported", True), ("Failed to collect metrics: timeout", False)],
+)
+def test_an_exporter_without_profiling_fields_is_judged_by_what_its_log_complains_of(line: str, missing: bool) -> None:
+    event = LogEvent(LogMark.COLLECTION_ERROR, 4, line)
+    log = LogReading("exporter.log", "n", LogKind.EXPORTER, "", 9, (event,), {LogMark.COLLECTION_ERROR: 1})
+    device = GpuReading("n", "dcgm.prom", None, "n", "0", "u", "", {"DEV_GPU_UTIL": 50.0})
+    case = situation(gpus=(GpuWindow(device, device),), logs=(log,))
+    assert (first(case).kind is Kind.METRICS_MISSING) is missing
