@@ -65,15 +65,12 @@ def _views(situation: Situation) -> list[ReplicaView]:
     named: dict[str, list[LogReading]] = defaultdict(list)
     for log in logs:
         named[log.target].append(log)
-    # A window that another replica is compared with is a reference, not something to judge.
-    past = {id(replica.baseline) for replica in situation.replicas if replica.baseline is not None}
-    replicas = [replica for replica in situation.replicas if id(replica.window) not in past]
-    engines = [replica for replica in replicas if replica.window.last.role is not Role.FRONTEND]
+    engines = [replica for replica in situation.replicas if replica.window.last.role is not Role.FRONTEND]
     names = {replica.target.name for replica in situation.replicas}
     # A log that names no replica belongs to the only engine there is.
     unnamed = [log for log in logs if log.target not in names] if len(engines) == 1 else []
     views = []
-    for replica in replicas:
+    for replica in situation.replicas:
         own = named.get(replica.target.name, [])
         frontend = replica.window.last.role is Role.FRONTEND
         views.append(ReplicaView(replica, own or ([] if frontend else unnamed)))

@@ -7,7 +7,7 @@ from statistics import fmean
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.text import count, many, percent
 from triage.diagnosis.thresholds import CROWD_LEAST, CROWD_SHARE, IDLE_SHARE, IMBALANCE_RATIO
-from triage.diagnosis.view import ReplicaView
+from triage.diagnosis.view import UNNAMED_TARGET, ReplicaView
 from triage.domain.quantity import Quantity
 from triage.domain.reading import Role
 from triage.domain.stream import ProbeReading
@@ -25,7 +25,9 @@ def judge_balance(
     found = [hypothesis for view in views if (hypothesis := _ranks(view)) is not None]
     by_role: dict[str, list[ReplicaView]] = defaultdict(list)
     for view in views:
-        if not view.is_frontend and view.waiting is not None and view.running is not None:
+        # Files that name no target beside files that do are another window or another thing, not one more replica.
+        named = view.name != UNNAMED_TARGET
+        if named and not view.is_frontend and view.waiting is not None and view.running is not None:
             by_role[_role(view)].append(view)
     for workers in by_role.values():
         loads = {view.name: (view.waiting, view.running, view.kv) for view in workers}
