@@ -1,6 +1,7 @@
 """Measures every budget and prints the table; exit code 1 when one is not held."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from typing import Final
@@ -27,6 +28,9 @@ def main(arguments: list[str]) -> int:
     unknown = [name for name in chosen if name not in MEASUREMENTS]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}")
+    busy, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if busy > cores / 2:
+        print(f"load average {busy:.1f} on {cores} cores: first paint and keys will come out too slow", file=sys.stderr)
     found: list[Row] = []
     for name, measure in MEASUREMENTS.items():
         if name in chosen or not chosen:

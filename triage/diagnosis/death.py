@@ -129,13 +129,21 @@ def _api_says_gone(probes: Sequence[ProbeReading], name: str, alone: bool) -> li
             continue
         said = f"{probe.body} {probe.error}".lower()
         names_engine = any(word in said for word in _GONE_WORDS)
-        if names_engine and probe.generates:
+        if names_engine and probe.generates and not _answered_since(probe, probes):
             found.append(
                 probe_evidence(probe, "gone", f"{probe.target}: {probe.status}: {probe.body or probe.error}", 3)
             )
         elif probe.path.endswith("/health") and probe.status == 503:
             found.append(probe_evidence(probe, "health", f"{probe.target}: {probe.path} answers 503", 1))
     return distinct(found)
+
+
+def _answered_since(failed: ProbeReading, probes: Sequence[ProbeReading]) -> bool:
+    """The same target gave tokens after it failed: what ended was one request, or one process before this one."""
+    return failed.at is not None and any(
+        probe.target == failed.target and probe.got_token and probe.at is not None and probe.at > failed.at
+        for probe in probes
+    )
 
 
 def _broken_streams(streams: Sequence[StreamReading]) -> list[Evidence]:

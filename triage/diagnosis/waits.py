@@ -115,12 +115,13 @@ def _queueing(wait: Wait, kv: Hypothesis | None, gateway_unread: bool) -> Hypoth
                 direction=Direction.AGAINST,
             )
         )
+    once = view.window.single or view.loaded_readings == 1
     if kv is not None:
         doubt = "a full KV cache would look the same"
     elif gateway_unread:
         doubt = "the gateway log was not read, so retries could be the load"
     else:
-        doubt = "seen in one reading only" if waiting.high > 0 and view.loaded_readings == 1 else ""
+        doubt = "seen in one reading only" if waiting.high > 0 and once else ""
     share = wait.share()
     detail, reason = _what_for(view, flat)
     return Hypothesis(

@@ -79,3 +79,10 @@ def test_names_are_listed_as_one_says_them() -> None:
     cold = [serving(name, running=1) for name in ("r2", "r3", "r4", "r5")]
     summary = imbalance(situation(hot[0], *cold))[0].summary
     assert "r1 queues 20 requests while r2, r3 and 2 more have room" in summary
+
+
+def test_an_unnamed_target_is_not_a_replica_of_a_named_one() -> None:
+    """metrics-t0.prom beside metrics-lastweek-t0.prom: the same engine twice, not two that share a load."""
+    now, then = serving("default", waiting=24, ttft=9.0, queue=8.5), serving("lastweek", running=1)
+    assert not imbalance(situation(now, then))
+    assert first(situation(now, then)).kind is Kind.QUEUEING

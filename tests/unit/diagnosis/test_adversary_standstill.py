@@ -186,3 +186,20 @@ def test_an_error_event_that_names_the_engine_is_proof_and_is_the_headline() -> 
 def test_a_log_that_ends_with_a_fatal_line_stops_health_from_being_said(source: str) -> None:
     case = situation(serving(), logs=(log(FATAL, source=source),), probes=(ANSWERED,))
     assert all(v.kind is not Kind.HEALTHY for v in diagnose(case).verdicts)
+
+
+def test_an_engine_that_answers_after_it_failed_is_not_dead() -> None:
+    failed = probe("engine", status=500, total_s=2.0, body="CUDA error: an illegal memory access", at=100.0)
+    again = probe("engine", first_token_s=0.3, output_tokens=9, at=130.0)
+    assert first(situation(probes=(failed,))).kind is Kind.ENGINE_DEAD
+    assert all(v.kind is not Kind.ENGINE_DEAD for v in diagnose(situation(probes=(failed, again))).verdicts)
+    before = msgspec.structs.replace(again, at=70.0)
+    assert first(situation(probes=(before, failed))).kind is Kind.ENGINE_DEAD
+
+
+def test_requests_that_wait_in_a_single_reading_are_no_sure_queue() -> None:
+    values = {Q.RUNNING: 0.0, Q.WAITING: 3.0, Q.GENERATION_TOKENS: 1e6}
+    lone = replica(reading(values), reading(values))
+    window = msgspec.structs.replace(lone.window, readings=1, seconds=0.0, deltas={}, histograms={})
+    verdicts = diagnose(situation(msgspec.structs.replace(lone, window=window))).verdicts
+    assert all(v.confidence in (None, Confidence.POSSIBLE) for v in verdicts)
