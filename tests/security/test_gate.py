@@ -14,6 +14,7 @@ from tests.integration.server import answer
 from triage.domain.target import Failure, FailureReason, Target
 from triage.domain.text import clean
 from triage.gate import Access, Answer, Credential, CredentialKind, Gate
+from triage.probing.budget import shipped_budget
 from triage.probing.measure import measure
 from triage.sources.engine_scrape import EngineScrape
 
@@ -62,7 +63,7 @@ async def test_the_token_goes_to_its_target_and_nowhere_else(
     access = Access(server.url, credential=key)
     client = gate.client(access)
     found = await client.get("/metrics")
-    measured = await measure(client, Target("engine", server.url), "m")
+    measured = await measure(client, Target("engine", server.url), "m", shipped_budget())
     assert [request.headers["authorization"] for request in server.requests] == [f"Bearer {SECRET}"] * 2
     assert elsewhere.connections == 0
     for shown in (repr(found), repr(measured), repr(access), repr(list(gate.transcript)), caplog.text):
@@ -101,7 +102,7 @@ async def test_hostile_bytes_of_a_server_do_not_reach_a_terminal(serve: Serve, g
         head = b"HTTP/1.1 " + status.encode() + b"\r\nConnection: close\r\nContent-Length: %d\r\n" % len(hostile)
         server = await serve(head + b"Content-Type: text/\xe2\x80\xae\r\nLocation: http://x/\x9b31m\r\n\r\n" + hostile)
         (found,) = await EngineScrape(gate, [(Target("engine", server.url), Access(server.url))]).read()
-        measured = await measure(gate.client(Access(server.url)), Target("engine", server.url), "m")
+        measured = await measure(gate.client(Access(server.url)), Target("engine", server.url), "m", shipped_budget())
         assert found.failure is not None
         texts = [found.failure.detail, measured.probe.error, measured.probe.body]
         texts += [exchange.failure for exchange in gate.transcript]

@@ -31,9 +31,11 @@ def resample(trail: Trail, columns: int) -> list[float | None]:
     if not points or columns < 1:
         return [None] * max(columns, 0)
     start, end = points[0][0], points[-1][0]
-    if end <= start:
+    span = end - start
+    # A broken clock gives spans that are no time: too small or too large to divide by.
+    if not 1e-9 <= span < math.inf:
         return [*[None] * (columns - 1), points[-1][1]]
-    scale = (columns - 1) / (end - start)
+    scale = (columns - 1) / span
     hole = _HOLE * median(later - earlier for (earlier, _), (later, _) in pairwise(points))
     drawn: list[float | None] = [None] * columns
     for at, value in points:
