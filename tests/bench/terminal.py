@@ -71,6 +71,11 @@ class Terminal:
         return at
 
     def _take(self, seconds: float) -> None:
-        """What comes within so many seconds, as soon as something does. OSError when the program has ended."""
-        if select.select([self._master], [], [], seconds)[0]:
+        """What comes within so many seconds, as soon as something does. RuntimeError when the program has ended."""
+        if not select.select([self._master], [], [], seconds)[0]:
+            return
+        try:
             self._unread += os.read(self._master, 65536)
+        except OSError as error:  # Linux says so when nobody has the other side open any more
+            said = _ESCAPES.sub(b"", self._unread).decode("utf-8", "replace")
+            raise RuntimeError(f"the program ended; it said {said[-2000:]}") from error

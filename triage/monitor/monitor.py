@@ -72,18 +72,27 @@ class Monitor:
         self._latest: Observation | None = None
         self._fresh = asyncio.Condition()
         self._wake = asyncio.Event()
+        self._failure: Exception | None = None
 
     # ---- the loop
 
     async def run(self) -> None:
-        """Poll until cancelled. A round that takes longer than the interval is followed at once by the next."""
+        """Poll until cancelled. A round that takes longer than the interval is followed at once by the next.
+
+        A round that fails is told to the listener and followed by the next: the screen must not go quiet.
+        """
         automatic = (
             asyncio.create_task(self._probe_regularly(self._probe_every_s)) if self._probe_every_s is not None else None
         )
         try:
             while True:
                 started = time.monotonic()
-                await self.round()
+                try:
+                    await self.round()
+                except Exception as error:  # whatever it is: newer_than() raises it, the loop goes on
+                    async with self._fresh:
+                        self._failure = error
+                        self._fresh.notify_all()
                 self._wake.clear()
                 rest = self._interval_s - (time.monotonic() - started)
                 if rest > 0:
@@ -123,8 +132,17 @@ class Monitor:
         return self._latest
 
     async def newer_than(self, sequence: int) -> Observation:
+        """Raises, once, what made a round fail."""
+
+        def ready() -> bool:
+            newer = self._latest is not None and self._latest.sequence > sequence
+            return newer or self._failure is not None
+
         async with self._fresh:
-            await self._fresh.wait_for(lambda: self._latest is not None and self._latest.sequence > sequence)
+            await self._fresh.wait_for(ready)
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
             assert self._latest is not None
             return self._latest
 

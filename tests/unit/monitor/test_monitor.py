@@ -102,6 +102,27 @@ async def test_a_failing_probe_does_not_end_the_loop() -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
+async def test_a_round_that_fails_is_told_and_the_next_one_goes_on() -> None:
+    clock = Clock()
+    source = Source(clock)
+    working = source.read
+
+    async def broken() -> list[Scrape]:
+        raise RuntimeError("a bug in a source")
+
+    source.read = broken  # type: ignore[method-assign]
+    loop = monitor(source, clock)
+    task = asyncio.create_task(loop.run())
+    with pytest.raises(RuntimeError, match="a bug in a source"):
+        await asyncio.wait_for(loop.newer_than(0), 5)
+    source.read = working  # type: ignore[method-assign]
+    loop.refresh()
+    assert (await asyncio.wait_for(loop.newer_than(0), 5)).sequence == 1
+    assert not task.done()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 async def test_without_a_prober_a_probe_is_a_clear_error() -> None:
     clock = Clock()
     with pytest.raises(TriageError, match="no probe"):
