@@ -4,11 +4,11 @@ from tests.tui.factory import TTFT_EDGES, histogram, track, window
 from triage.domain.derived import hit_share, per_token, speed
 from triage.domain.histogram import Histogram
 from triage.domain.quantity import Quantity
-from triage.tui.cells import Column, cells
+from triage.tui.cells import Cells, Column
 
 
 def test_the_usual_row() -> None:
-    found = cells(
+    found = Cells(
         window(
             gauges={Quantity.RUNNING: track(64), Quantity.WAITING: track(41), Quantity.KV_USAGE: track(0.93)},
             deltas={
@@ -40,18 +40,18 @@ def test_the_usual_row() -> None:
 
 
 def test_nothing_exported_is_dashes_and_never_zero() -> None:
-    found = cells(window(), None, {})
+    found = Cells(window(), None, {})
     assert {cell.text for cell in found.values()} == {"–"}
     assert {cell.value for cell in found.values()} == {None}
 
 
 def test_a_saturated_top_bucket_is_at_least() -> None:
     ttft = histogram(TTFT_EDGES, 30.0, 100, above=0.5)
-    assert cells(window(histograms={Quantity.TTFT: ttft}), None, {})[Column.TTFT95].text == "≥40"
+    assert Cells(window(histograms={Quantity.TTFT: ttft}), None, {})[Column.TTFT95].text == "≥40"
 
 
 def test_too_few_samples_give_no_quantile() -> None:
-    few = cells(window(histograms={Quantity.TTFT: histogram(TTFT_EDGES, 9.4, 59)}), None, {})
+    few = Cells(window(histograms={Quantity.TTFT: histogram(TTFT_EDGES, 9.4, 59)}), None, {})
     assert few[Column.TTFT95].text == "–"
     assert few[Column.TTFT].text == "5–7.5 / –"
 
@@ -64,8 +64,8 @@ def test_tokens_counted_per_step_win_over_tokens_counted_at_finish() -> None:
 
 def test_rates_from_an_assumed_interval_are_marked() -> None:
     assumed = window(deltas={Quantity.GENERATION_TOKENS: 300.0}, assumed=True)
-    assert cells(assumed, None, {})[Column.SPEED].text == "~10"
-    assert cells(window(assumed=True), None, {})[Column.SPEED].text == "–"
+    assert Cells(assumed, None, {})[Column.SPEED].text == "~10"
+    assert Cells(window(assumed=True), None, {})[Column.SPEED].text == "–"
 
 
 def test_hit_share_prefers_the_window_over_the_gauge() -> None:

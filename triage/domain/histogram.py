@@ -12,7 +12,7 @@ MINIMUM_FOR_MEAN = 5
 _MINIMUM_FOR_QUANTILE = {0.5: 5, 0.9: 30, 0.95: 60, 0.99: 300}
 
 
-class Interval(msgspec.Struct, frozen=True):
+class Interval(msgspec.Struct, frozen=True, gc=False):
     """Where a quantile lies. `high` is infinity when it lies above the top finite bucket."""
 
     low: float
@@ -23,7 +23,7 @@ class Interval(msgspec.Struct, frozen=True):
         return self.high == float("inf")
 
 
-class Histogram(msgspec.Struct, frozen=True):
+class Histogram(msgspec.Struct, frozen=True, gc=False):
     """Buckets as the page has them.
 
     edges: finite upper bounds, ascending. counts: cumulative, one per edge and a last one for

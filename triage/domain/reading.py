@@ -18,14 +18,14 @@ class Role(StrEnum):
     FRONTEND = "frontend"  # an HTTP front end that hands work to engines
 
 
-class RankReading(msgspec.Struct, frozen=True):
+class RankReading(msgspec.Struct, frozen=True, gc=False):
     """One data-parallel engine inside a replica. label: e.g. 'engine=3'."""
 
     label: str
     values: Mapping[Quantity, float]
 
 
-class EngineReading(msgspec.Struct, frozen=True):
+class EngineReading(msgspec.Struct, frozen=True, gc=False):
     """One scrape of one model on one replica.
 
     values: gauges and counters by quantity, over all ranks (sums; maxima for levels). A key that
@@ -71,7 +71,7 @@ class GpuReading(msgspec.Struct, frozen=True):
     fields: Mapping[str, float]
 
 
-class PageReading(msgspec.Struct, frozen=True):
+class PageReading(msgspec.Struct, frozen=True, gc=False):
     """Everything one metrics page said. families: every metric family name on it.
 
     problems: what could not be read on it, cleaned, at most a few.
@@ -86,7 +86,7 @@ class PageReading(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-class Scrape(msgspec.Struct, frozen=True):
+class Scrape(msgspec.Struct, frozen=True, gc=False):
     """One attempt to read one target: a page or a failure, never both, never neither.
 
     at: unix seconds when the answer was complete. took_s: wall seconds. size: bytes read.

@@ -10,7 +10,7 @@ from triage.domain.target import Failure, Target, TargetState
 from triage.domain.window import Window
 
 
-class Replica(msgspec.Struct, frozen=True):
+class Replica(msgspec.Struct, frozen=True, gc=False):
     """One engine process serving one model, over the window. baseline: an earlier window known to be good."""
 
     target: Target
@@ -20,7 +20,7 @@ class Replica(msgspec.Struct, frozen=True):
     baseline: Window | None = None
 
 
-class TargetStatus(msgspec.Struct, frozen=True):
+class TargetStatus(msgspec.Struct, frozen=True, gc=False):
     """How reading one target went. families: names on its last page.
 
     answered_at: unix seconds of the last good answer.

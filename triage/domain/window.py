@@ -10,7 +10,7 @@ from triage.domain.quantity import Quantity
 from triage.domain.reading import EngineReading
 
 
-class Track(msgspec.Struct, frozen=True):
+class Track(msgspec.Struct, frozen=True, gc=False):
     """A gauge over the window: first and last value, extremes, plain mean, number of readings, of these at zero."""
 
     first: float
@@ -22,7 +22,7 @@ class Track(msgspec.Struct, frozen=True):
     zeros: int = 0
 
 
-class Window(msgspec.Struct, frozen=True):
+class Window(msgspec.Struct, frozen=True, gc=False):
     """What one replica did between `first` and `last`.
 
     seconds: time covered by usable intervals; intervals with a counter reset or a gap are left

@@ -93,7 +93,8 @@ class Store:
                 replicas.append(Replica(memory.target, _model(memory, window.last), window, age))
             if memory.pages and memory.pages[-1].gpus:
                 gpus += _gpu_windows(memory.pages)
-        answers = [answer for answer in self._answers.values() if at - answer[0] <= _PROBE_LIFETIME_S]
+        # A copy, because a probe may end while this runs in a thread.
+        answers = [answer for answer in tuple(self._answers.values()) if at - answer[0] <= _PROBE_LIFETIME_S]
         present = {
             "engine metrics": bool(replicas),
             "probe": bool(answers),

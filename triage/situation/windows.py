@@ -1,7 +1,8 @@
 """Rates and means between readings: reset-aware, gap-aware, never invented."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from triage.domain.histogram import Histogram
 from triage.domain.quantity import COUNTERS, Quantity
@@ -14,7 +15,7 @@ GAP_FACTOR = 2.5
 _START_TOLERANCE_S = 1.5
 
 
-class Moment(NamedTuple):
+class Moment(msgspec.Struct, frozen=True, gc=False):
     """A reading with the time it stands for. at: unix seconds, or seconds on an assumed axis.
 
     reset, restarted: whether it does not continue the reading before it; worked out once, by `follow`.

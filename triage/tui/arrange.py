@@ -92,13 +92,16 @@ def arranged(rows: Iterable[FleetRow], by: Column | None = None, *, reverse: boo
     if by is Column.STATE:
         order = list(TargetState)
         return sorted(named, key=lambda row: order.index(row.state), reverse=not reverse)
-    known: list[FleetRow] = []
+    known: list[tuple[float, FleetRow]] = []
     unknown: list[FleetRow] = []
     for row in named:
         cell = row.cells.get(by)
-        (unknown if cell is None or cell.value is None else known).append(row)
-    known.sort(key=lambda row: row.cells[by].value or 0.0, reverse=not reverse)
-    return known + unknown
+        if cell is None or cell.value is None:
+            unknown.append(row)
+        else:
+            known.append((cell.value, row))
+    known.sort(key=lambda pair: pair[0], reverse=not reverse)
+    return [row for _, row in known] + unknown
 
 
 def chosen(rows: Iterable[FleetRow], needle: str, *, faults_only: bool) -> list[FleetRow]:

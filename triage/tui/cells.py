@@ -1,7 +1,7 @@
 """From one replica's window to the cells of its row."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 
 import msgspec
@@ -38,29 +38,83 @@ class Cell(msgspec.Struct, frozen=True):
     mark: str = ""
 
 
-def cells(window: Window, age_s: float | None, marks: Mapping[Column, str]) -> dict[Column, Cell]:
-    """All numeric cells of one replica; `marks` go behind the values they belong to."""
-    run, queue, kv = last(window, Quantity.RUNNING), last(window, Quantity.WAITING), last(window, Quantity.KV_USAGE)
-    token, rate, hit = per_token(window), speed(window), hit_share(window)
-    ttft = window.histograms.get(Quantity.TTFT)
-    middle, high = (ttft.quantile(0.5), ttft.quantile(0.95)) if ttft else (None, None)
-    place = high.low if high else None
+class Cells(Mapping[Column, Cell]):
+    """The numeric cells of one replica, each made when it is looked at: of a thousand rows forty are in sight.
+
+    `marks` go behind the values they belong to.
+    """
+
+    def __init__(self, window: Window, age_s: float | None, marks: Mapping[Column, str]) -> None:
+        self._window = window
+        self._age_s = age_s
+        self._marks = marks
+
+    def __getitem__(self, column: Column) -> Cell:
+        text, value = _MAKERS[column](self._window, self._age_s)
+        return Cell(text, value, self._marks.get(column, ""))
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(_MAKERS)
+
+    def __len__(self) -> int:
+        return len(_MAKERS)
+
+
+_Maker = Callable[[Window, float | None], tuple[str, float | None]]
+
+
+def _gauge(quantity: Quantity, text: Callable[[Number], str]) -> _Maker:
+    def maker(window: Window, _: float | None) -> tuple[str, float | None]:
+        number = last(window, quantity)
+        return text(number), _value(number)
+
+    return maker
+
+
+def _ttft(window: Window, _: float | None) -> tuple[str, float | None]:
+    found = window.histograms.get(Quantity.TTFT)
+    middle, high = (found.quantile(0.5), found.quantile(0.95)) if found else (None, None)
     both = f"{numbers.interval(middle)} / {numbers.interval(high)}" if middle or high else numbers.DASH
+    return both, high.low if high else None
+
+
+def _ttft95(window: Window, _: float | None) -> tuple[str, float | None]:
+    found = window.histograms.get(Quantity.TTFT)
+    high = found.quantile(0.95) if found else None
+    return numbers.interval(high), high.low if high else None
+
+
+def _token_time(window: Window, _: float | None) -> tuple[str, float | None]:
+    seconds = per_token(window)
+    return numbers.milliseconds(seconds), _value(seconds)
+
+
+def _speed(window: Window, _: float | None) -> tuple[str, float | None]:
+    rate = speed(window)
     assumed = "~" if window.assumed and known(rate) else ""
-    found = {
-        Column.RUNNING: Cell(numbers.count(run), _value(run)),
-        Column.WAITING: Cell(numbers.count(queue), _value(queue)),
-        Column.KV: Cell(numbers.percent(kv), _value(kv)),
-        Column.TTFT: Cell(both, place),
-        Column.TTFT95: Cell(numbers.interval(high), place),
-        Column.TOKEN_TIME: Cell(numbers.milliseconds(token), _value(token)),
-        Column.SPEED: Cell(assumed + numbers.count(rate), _value(rate)),
-        Column.HITS: Cell(numbers.percent(hit), _value(hit)),
-        Column.AGE: Cell(numbers.age(age_s), age_s),
-    }
-    for column, mark in marks.items():
-        found[column] = Cell(found[column].text, found[column].value, mark)
-    return found
+    return assumed + numbers.count(rate), _value(rate)
+
+
+def _hits(window: Window, _: float | None) -> tuple[str, float | None]:
+    share = hit_share(window)
+    return numbers.percent(share), _value(share)
+
+
+def _age(_: Window, age_s: float | None) -> tuple[str, float | None]:
+    return numbers.age(age_s), age_s
+
+
+_MAKERS: dict[Column, _Maker] = {
+    Column.RUNNING: _gauge(Quantity.RUNNING, numbers.count),
+    Column.WAITING: _gauge(Quantity.WAITING, numbers.count),
+    Column.KV: _gauge(Quantity.KV_USAGE, numbers.percent),
+    Column.TTFT: _ttft,
+    Column.TTFT95: _ttft95,
+    Column.TOKEN_TIME: _token_time,
+    Column.SPEED: _speed,
+    Column.HITS: _hits,
+    Column.AGE: _age,
+}
 
 
 def _value(number: Number) -> float | None:

@@ -16,7 +16,7 @@ from triage.domain.target import TargetState
 from triage.domain.verdict import Confidence, Diagnosis, Kind
 from triage.domain.window import Window
 from triage.tui import numbers
-from triage.tui.cells import Cell, Column, cells
+from triage.tui.cells import Cell, Cells, Column
 
 # Peers of one model are compared from three replicas on, because of two nobody knows which is
 # the odd one. Twice the median stands out; for waiting requests also five more than it, so that
@@ -186,7 +186,7 @@ def _replica_row(
         name=label,
         state=state,
         level=_level(bool(kind), state, bool(over), bool(odd)),
-        cells=cells(window, replica.age_s, marks),
+        cells=Cells(window, replica.age_s, marks),
         waiting=queue if known(queue) else 0.0,
         about=" · ".join(part for part in (replica.model, engine, replica.target.url) if part),
         reasons=tuple(reasons),

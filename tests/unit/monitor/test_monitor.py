@@ -1,17 +1,21 @@
 """The loop: publishes each round, wakes listeners, survives a failing probe, ends when cancelled."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 
 import pytest
 
 from tests.factory import reading
+from triage.diagnosis.diagnose import diagnose
 from triage.domain.errors import TriageError
 from triage.domain.limits import Limits
 from triage.domain.quantity import Quantity as Q
 from triage.domain.reading import PageReading, Scrape
+from triage.domain.situation import Situation
 from triage.domain.stream import ProbeReading, StreamReading
 from triage.domain.target import Target
+from triage.domain.verdict import Diagnosis
 from triage.monitor.monitor import LONGEST_INTERVAL_S, SHORTEST_INTERVAL_S, Monitor
 
 A = Target("a", "http://a")
@@ -136,3 +140,18 @@ async def test_the_interval_is_bounded() -> None:
     assert loop.interval_s == SHORTEST_INTERVAL_S
     loop.set_interval(1e9)
     assert loop.interval_s == LONGEST_INTERVAL_S
+
+
+async def test_the_loop_goes_on_while_a_round_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys are answered by the loop: a judgement that takes long must not hold it."""
+    alive = threading.Event()
+
+    def patient(situation: Situation) -> Diagnosis:
+        assert alive.wait(10), "the loop stood still"
+        return diagnose(situation)
+
+    monkeypatch.setattr("triage.monitor.monitor.diagnose", patient)
+    monitor = Monitor(Source(Clock()), name="a", limits=Limits())
+    judged = asyncio.create_task(monitor.round())
+    asyncio.get_running_loop().call_later(0.01, alive.set)
+    assert (await judged).sequence == 1
