@@ -89,7 +89,7 @@ async def test_a_probe_is_measured(llama: str, gate: Gate) -> None:
 
 async def test_the_prober_asks_each_model_once(llama: str, gate: Gate) -> None:
     targets = [(Target(name, llama), Access(llama)) for name in ("one", "two")]
-    prober = EngineProber(gate, targets, budget(max_tokens=8))
+    prober = EngineProber(gate, targets, lambda: budget(max_tokens=8))
     said: list[str] = []
     results = await prober.probe(said.append)
     assert [probe.target for probe, _ in results] == ["one"]

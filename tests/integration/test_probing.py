@@ -211,7 +211,7 @@ async def test_a_missing_credential_sends_nothing(serve: Serve, gate: Gate) -> N
 
 async def test_cancelling_closes_the_connection(serve: Serve, gate: Gate, patience: Patience) -> None:
     server = await serve(streaming(WHOLE[:3], end="hang"))
-    prober = EngineProber(gate, [(Target("engine", server.url, "m"), Access(server.url))], budget())
+    prober = EngineProber(gate, [(Target("engine", server.url, "m"), Access(server.url))], budget)
     probing = asyncio.create_task(prober.probe(lambda _: None))
     async with patience():
         await server.asked.wait()
@@ -261,9 +261,7 @@ def engine(*names: str) -> Callable[[Request, asyncio.StreamWriter], object]:
 async def test_one_request_a_model_and_the_others_go_on(serve: Serve, gate: Gate) -> None:
     servers = [await serve(engine("a")), await serve(engine("a", "b")), await serve(answer(b"", "503 Loading"))]
     said: list[str] = []
-    prober = EngineProber(
-        gate, [(Target(f"t{n}", one.url), Access(one.url)) for n, one in enumerate(servers)], budget()
-    )
+    prober = EngineProber(gate, [(Target(f"t{n}", one.url), Access(one.url)) for n, one in enumerate(servers)], budget)
     results = await prober.probe(said.append)
     asked = [(probe.target, stream.model) for probe, stream in results if stream is not None]
     assert asked == [("t0", "a"), ("t1", "b")]
@@ -272,7 +270,7 @@ async def test_one_request_a_model_and_the_others_go_on(serve: Serve, gate: Gate
 
 async def test_a_gateway_with_many_models_is_not_flooded(serve: Serve, gate: Gate) -> None:
     server = await serve(engine(*[f"model-{number}" for number in range(40)]))
-    results = await EngineProber(gate, [(Target("gateway", server.url), Access(server.url))], budget()).probe(
+    results = await EngineProber(gate, [(Target("gateway", server.url), Access(server.url))], budget).probe(
         lambda _: None
     )
     assert len(results) == MOST_REQUESTS
@@ -281,7 +279,7 @@ async def test_a_gateway_with_many_models_is_not_flooded(serve: Serve, gate: Gat
 
 async def test_nothing_to_probe_is_an_error_that_says_why(serve: Serve, gate: Gate) -> None:
     server = await serve(answer(b"", "404 Not Found"))
-    prober = EngineProber(gate, [(Target("engine", server.url), Access(server.url))], budget())
+    prober = EngineProber(gate, [(Target("engine", server.url), Access(server.url))], budget)
     with pytest.raises(TriageError, match="engine: its models are not known"):
         await prober.probe(lambda _: None)
     assert str(MOST_REQUESTS) in prober.cost()

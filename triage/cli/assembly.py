@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 
 from triage.cli.options import SourceOptions
 from triage.cli.output import notice
@@ -37,7 +38,7 @@ def settings(options: SourceOptions, window_s: float | None = None, interval_s: 
 
 
 def monitor_of(
-    config: Config, name: str, *, budget: Budget | None = None, probe_every_s: float | None = None
+    config: Config, name: str, *, budget: Callable[[], Budget] | None = None, probe_every_s: float | None = None
 ) -> Monitor:
     """A monitor over the configured targets; it can probe when it gets a budget for that.
 

@@ -12,7 +12,7 @@ from triage.cli.output import notice, print_diagnosis
 from triage.config import Config, parse_target
 from triage.lab.fleet import Fleet
 from triage.monitor.monitor import Monitor
-from triage.probing.budget import shipped_budget
+from triage.probing.budget import Budget, shipped_budget
 
 # The demo's engines run from the start with the incident behind them, so a short window already tells.
 _INTERVAL_S = 1.0
@@ -68,6 +68,9 @@ async def _on_screen(incident: str, window_s: float) -> int:
 
 def _monitor(fleet: Fleet, window_s: float, probe_every_s: float | None = None) -> Monitor:
     targets = tuple(parse_target(f"{target.name}={target.url}") for target in fleet.targets)
-    budget = msgspec.structs.replace(shipped_budget(), max_tokens=_PROBE_TOKENS)
     config = Config(targets=targets, window_s=window_s, interval_s=min(_INTERVAL_S, window_s / 2))
-    return monitor_of(config, "demo", budget=budget, probe_every_s=probe_every_s)
+    return monitor_of(config, "demo", budget=_budget, probe_every_s=probe_every_s)
+
+
+def _budget() -> Budget:
+    return msgspec.structs.replace(shipped_budget(), max_tokens=_PROBE_TOKENS)

@@ -17,7 +17,7 @@ def diagnose_live(options: SourceOptions, window_s: float | None, probe: bool, o
     chosen = settings(options, window_s)
 
     async def reading() -> Observation:
-        monitor = monitor_of(chosen, "targets", budget=shipped_budget() if probe else None)
+        monitor = monitor_of(chosen, "targets", budget=shipped_budget if probe else None)
         try:
             return await one_window(monitor, chosen.window_s, probe)
         finally:
@@ -38,7 +38,7 @@ def watch(options: SourceOptions, window_s: float | None, interval_s: float | No
     name = chosen.path.stem if chosen.path is not None and not options.targets else "targets"
 
     async def watching() -> int:
-        monitor = monitor_of(chosen, name, budget=shipped_budget())
+        monitor = monitor_of(chosen, name, budget=shipped_budget)
         try:
             return await show(monitor, switches=())
         finally:

@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from triage.domain.errors import TriageError
 from triage.domain.stream import ProbeReading, StreamReading
 from triage.domain.target import Failure, Target
 from triage.gate import Access, Client, Gate
 from triage.probing.budget import Budget
-from triage.probing.measure import Measured, list_models, measure
+
+if TYPE_CHECKING:
+    from triage.probing.measure import Measured
 
 # A gateway may list a hundred models; a probe is a question, not a load test.
 MOST_REQUESTS = 8
@@ -19,16 +22,17 @@ _LISTS_AT_ONCE = 32
 class EngineProber:
     """Sends nothing before probe() is called. Cancelling probe() closes every connection."""
 
-    def __init__(self, gate: Gate, targets: Sequence[tuple[Target, Access]], budget: Budget) -> None:
-        """ConfigError when a URL cannot be meant."""
+    def __init__(self, gate: Gate, targets: Sequence[tuple[Target, Access]], budget: Callable[[], Budget]) -> None:
+        """ConfigError when a URL cannot be meant. budget: read when it is needed, for most runs never probe."""
         self._aims = [(target, gate.client(access)) for target, access in targets]
         self._budget = budget
 
     def cost(self) -> str:
-        """What probe() sends, in a few words."""
+        """What probe() sends, in a few words. ConfigError when the installation lacks the probe."""
+        budget = self._budget()
         return (
             f"one streamed request a model, {MOST_REQUESTS} at most, "
-            f"each at most {self._budget.max_tokens} tokens and {self._budget.total_s:g} s"
+            f"each at most {budget.max_tokens} tokens and {budget.total_s:g} s"
         )
 
     async def probe(self, progress: Callable[[str], None]) -> list[tuple[ProbeReading, StreamReading | None]]:
@@ -65,10 +69,15 @@ class EngineProber:
 
     async def _ask(
         self, questions: list[tuple[str, Target, Client]], progress: Callable[[str], None]
-    ) -> list[Measured]:
-        async def ask(model: str, target: Target, client: Client) -> Measured:
+    ) -> "list[Measured]":
+        # With the readers of all protocols it is 8 ms before the first paint: only who probes pays for them.
+        from triage.probing.measure import measure
+
+        budget = self._budget()
+
+        async def ask(model: str, target: Target, client: Client) -> "Measured":
             progress(f"{target.name}: asking {model}")
-            measured = await measure(client, target, model, self._budget)
+            measured = await measure(client, target, model, budget)
             progress(f"{target.name}: {_told(measured)}")
             return measured
 
@@ -79,6 +88,8 @@ class EngineProber:
 
 
 async def _models_of(target: Target, client: Client, slots: asyncio.Semaphore) -> tuple[str, ...] | Failure:
+    from triage.probing.measure import list_models
+
     if target.model:
         return (target.model,)
     async with slots:
@@ -87,7 +98,7 @@ async def _models_of(target: Target, client: Client, slots: asyncio.Semaphore) -
     return listed
 
 
-def _told(measured: Measured) -> str:
+def _told(measured: "Measured") -> str:
     first = measured.probe.first_token_s
     if first is not None:
         return f"first token after {first:.2f} s, closed after {measured.probe.total_s or 0:.2f} s"

@@ -10,6 +10,7 @@ from textual import work
 from textual.app import App
 from textual.screen import Screen
 
+from triage.domain.errors import TriageError
 from triage.domain.text import clean
 from triage.monitor.observation import Feed, Observation
 from triage.tui import look
@@ -170,7 +171,12 @@ class TriageApp(App[None]):
             if outcome is not None:
                 self.say(outcome[0], bad=outcome[1])
 
-        self.push_screen(ProbeScreen(self._feed), done)
+        try:
+            cost = self._feed.probe_cost()
+        except TriageError as error:
+            self.say(f"no probe: {_said(error)}", bad=True)
+            return
+        self.push_screen(ProbeScreen(self._feed, cost), done)
 
     def action_copy(self) -> None:
         verdict = self._session.verdict

@@ -32,9 +32,11 @@ class ProbeScreen(ModalScreen[tuple[str, bool] | None]):
         Binding("escape,n,q", "stop", "stop", show=False),
     ]
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: Feed, cost: str) -> None:
+        """cost: what sending it costs, in words."""
         super().__init__()
         self._feed = feed
+        self._cost = cost
         self._said: list[str] = []
         self._sending = False
         self._text = Static("", markup=False)
@@ -50,7 +52,7 @@ class ProbeScreen(ModalScreen[tuple[str, bool] | None]):
         text = Text()
         if not self._sending:
             text.append("Send the probe?\n", look.HEADING)
-            text.append(f"It sends {clean(self._feed.probe_cost())}; it queues like a user's request.\n\n")
+            text.append(f"It sends {clean(self._cost)}; it queues like a user's request.\n\n")
             text.append("y", look.HEADING)
             text.append(" or enter sends   ")
             text.append("esc", look.HEADING)
