@@ -116,7 +116,7 @@ SPEAKERS = {
     "socket": ("gate",),
     "ssl": ("gate",),
     "aiohttp": ("lab",),
-    "requests": (),
+    "requests": ("gate",),
     "urllib3": (),
     "urllib.request": (),
     "http.client": (),

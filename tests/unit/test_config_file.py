@@ -80,7 +80,7 @@ def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
 UNKNOWN = {
     "[targets]\n": (", line 1, targets: 'targets' is not known", "did you mean target?"),
     "[limts]\n": (", line 1, limts", "did you mean limits?"),
-    "[quux]\n": (", line 1, quux", "known: target, limits, window"),
+    "[quux]\n": (", line 1, quux", "known: target, prometheus, limits, window"),
     "interval_s = 5\n": (", line 1, interval_s", "is not known"),
     '\n[[target]]\nurl = "http://a"\ntimout_s = 3\n': (", line 4, target 1, timout_s", "did you mean timeout_s?"),
     '[[target]]\nurl = "http://a"\n[[target]]\nurl="http://b"\nUrl = 1\n': (", line 5, target 2, Url", "url?"),

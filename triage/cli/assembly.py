@@ -9,7 +9,8 @@ from triage.cli.output import notice
 from triage.config import Config, credential_of, load_config, override
 from triage.domain.errors import ConfigError
 from triage.gate import Gate
-from triage.monitor.monitor import Monitor
+from triage.gate.address import address_of
+from triage.monitor.monitor import Monitor, ScrapeSource
 from triage.probing.budget import Budget
 from triage.probing.prober import EngineProber
 from triage.sources.descriptors import raise_descriptor_limit
@@ -17,19 +18,20 @@ from triage.sources.engine_scrape import EngineScrape
 
 
 def settings(options: SourceOptions, window_s: float | None = None, interval_s: float | None = None) -> Config:
-    """The configuration with the options over it. ConfigError when it names no target."""
+    """The configuration with the options over it. ConfigError when it names nothing to look at."""
     chosen = override(
         load_config(options.config),
         targets=options.targets or (),
+        prometheus=options.prometheus,
         window_s=window_s,
         interval_s=interval_s,
         timeout_s=options.timeout_s,
         credential=credential_of(key_env=options.key_env, key_file=options.key_file, key_command=options.key_command),
     )
-    if not chosen.targets:
+    if not chosen.targets and chosen.prometheus is None:
         raise ConfigError(
             "no target",
-            "neither --target nor a triage.toml names an engine",
+            "neither --target nor --prometheus nor a triage.toml names an engine",
             "try: triage diagnose --target http://HOST:8000, or: triage demo",
         )
     for said in chosen.notices:
@@ -50,7 +52,7 @@ def monitor_of(
     if crowded:
         notice(f"triage: {crowded}")
     return Monitor(
-        EngineScrape(gate, pairs),
+        _source(gate, config),
         name=name,
         limits=config.limits,
         window_s=config.window_s,
@@ -58,6 +60,24 @@ def monitor_of(
         prober=EngineProber(gate, pairs, budget) if budget is not None else None,
         probe_every_s=probe_every_s,
     )
+
+
+def _source(gate: Gate, config: Config) -> ScrapeSource:
+    """What is scraped directly, and the Prometheus beside it."""
+    direct = EngineScrape(gate, [(one.target, one.access) for one in config.targets])
+    if config.prometheus is None:
+        return direct
+    from triage.monitor.joined import Joined
+    from triage.sources.prometheus import PrometheusSource
+
+    server = PrometheusSource(
+        gate,
+        config.prometheus.access,
+        matchers=config.prometheus.matchers,
+        window_s=config.window_s,
+        direct={address_of(one.access.url).authority: one.target for one in config.targets},
+    )
+    return Joined(direct, server) if config.targets else server
 
 
 def on_a_terminal() -> bool:

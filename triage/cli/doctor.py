@@ -1,32 +1,20 @@
-"""`triage doctor`: what can be reached, what cannot and why, and what that costs."""
+"""`triage doctor`: what can be reached, what each page holds, what is missing, what that costs and what mends it."""
 
 import asyncio
+from functools import partial
 
 import msgspec
 
 from triage.cli.assembly import monitor_of, settings
+from triage.cli.doctor_report import DoctorReport, Seen, report_of
 from triage.cli.exits import Exit
 from triage.cli.options import OutputFormat, SourceOptions
-from triage.cli.output import write
+from triage.cli.output import terminal_width, write
 from triage.domain.situation import Situation
 from triage.domain.target import TargetState
 
-
-class Check(msgspec.Struct, frozen=True):
-    """One thing that was tried. hint: what would mend it, or ''."""
-
-    name: str
-    url: str
-    state: TargetState
-    says: str
-    hint: str = ""
-
-
-class DoctorReport(msgspec.Struct, frozen=True):
-    """missing: sources that are not configured, with the verdicts that costs."""
-
-    targets: tuple[Check, ...]
-    missing: dict[str, tuple[str, ...]]
+# A report on 80 columns is one that fits beside a runbook.
+_WIDTH = 80
 
 
 def run_doctor(options: SourceOptions, output: OutputFormat) -> int:
@@ -40,59 +28,83 @@ def run_doctor(options: SourceOptions, output: OutputFormat) -> int:
         finally:
             await monitor.close()
 
-    report = _report(asyncio.run(look()))
+    report = report_of(asyncio.run(look()))
     if output is OutputFormat.JSON:
         body = {"schema": "triage.doctor/1"} | msgspec.to_builtins(report)
         write(msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n")
     else:
-        write(_text(report, markdown=output is OutputFormat.MARKDOWN))
+        width = min(terminal_width(), _WIDTH)
+        write(to_markdown(report) if output is OutputFormat.MARKDOWN else to_text(report, width))
     return Exit.OK if all(check.state is TargetState.OK for check in report.targets) else Exit.WRONG
 
 
-def _report(situation: Situation) -> DoctorReport:
-    versions = {replica.target.name: replica for replica in situation.replicas}
-    checks = []
-    for status in situation.targets:
-        replica = versions.get(status.target.name)
-        if replica is not None:
-            last = replica.window.last
-            says = " ".join(part for part in (last.engine, last.dialect, last.version, replica.model) if part)
-        else:
-            says = str(status.failure) if status.failure else status.state.value
-        checks.append(Check(status.target.name, status.target.url, status.state, says, _hint(status.state, says)))
-    missing = {seen.source: seen.costs for seen in situation.not_seen}
-    return DoctorReport(tuple(checks), missing)
-
-
-def _hint(state: TargetState, says: str) -> str:
-    if state is TargetState.OK:
-        return ""
-    for word, hint in (
-        ("401", "name a credential: key_env, key_file or key_command of the target, or $TRIAGE_API_KEY"),
-        ("403", "the credential is known and may not read this route"),
-        ("404", "give the metrics URL itself; SGLang and llama.cpp serve metrics only with their flag"),
-        ("--metrics", "restart the server with the flag it names"),
-        ("refused", "nothing listens there: check host and port"),
-        ("time-out", "a firewall, a wrong address or a stuck process; try a larger --timeout"),
-        ("tls", "name the CA as ca of the target"),
-        ("name not found", "check the host name"),
-        ("not metrics", "this is another page; give the engine's own metrics URL"),
-        ("redirect", "give the address it redirects to"),
-    ):
-        if word in says:
-            return hint
-    return ""
-
-
-def _text(report: DoctorReport, *, markdown: bool) -> str:
-    mark = "- " if markdown else "  "
-    lines = ["## targets" if markdown else "targets"]
+def to_text(report: DoctorReport, width: int = _WIDTH) -> str:
+    """One block a target: who it is, what it costs, what mends it."""
+    wrap = partial(_wrapped, width=width)
+    lines = ["targets"]
     for check in report.targets:
-        said = f"`{check.name}`" if markdown else check.name
-        lines.append(f"{mark}{said} {check.state.value}: {check.says.replace('`', chr(39))}")
+        lines += wrap("  ", f"{check.name}  {check.state.value}: {check.says}")
         if check.hint:
-            lines.append(f"{mark}    {check.hint}")
+            lines += wrap("    ", f"hint: {check.hint}")
+        for seen in check.seen:
+            lines += [line for label, said in _rows(seen) for line in wrap(f"    {label:<10}", said)]
     if report.missing:
-        lines += ["", "## not configured" if markdown else "not configured"]
-        lines += [f"{mark}{source}: costs {', '.join(costs)}" for source, costs in report.missing.items()]
+        lines += ["", "not configured"]
+        for source, costs in report.missing.items():
+            lines += wrap("  ", f"{source}: costs {', '.join(costs)}")
     return "\n".join(lines) + "\n"
+
+
+def to_markdown(report: DoctorReport) -> str:
+    lines = ["## targets"]
+    for check in report.targets:
+        lines.append(f"- `{_plain(check.name)}` {check.state.value}: {_plain(check.says)}")
+        if check.hint:
+            lines.append(f"  - hint: {check.hint}")
+        lines += [f"  - {label}: {_plain(said)}" for seen in check.seen for label, said in _rows(seen)]
+    if report.missing:
+        lines += ["", "## not configured"]
+        lines += [f"- {source}: costs {', '.join(costs)}" for source, costs in report.missing.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(seen: Seen) -> list[tuple[str, str]]:
+    """(label, sentence); short where all is well."""
+    around = "".join([f", through {seen.via}"] * bool(seen.via) + [f", worker {seen.worker}"] * bool(seen.worker))
+    known = len(seen.exported) + len(seen.missing)
+    rows = [("is", f"{seen.title}{around}"), ("exports", f"{len(seen.exported)} of {known} quantities")]
+    for cost in seen.costs:
+        never = "" if cost.possible else ", which this dialect never has"
+        rows.append(("costs", f"{', '.join(cost.verdicts)}: no {_or(cost.lacks)}{never}"))
+    for mend in seen.mends:
+        label, verb = ("instead", "for") if mend.instead else ("set", "brings")
+        rows.append((label, f"{mend.flag} ({verb} {', '.join(mend.quantities)})"))
+    told = {name for mend in seen.mends for name in mend.quantities}
+    rest = [name for name in seen.missing if name not in told]
+    if rest:
+        rows.append(("absent", f"{', '.join(rest)} (some appear with their first use)"))
+    if seen.late:
+        rows.append(("late", f"moved only when a request ends: {', '.join(seen.late)}"))
+    if seen.lingering:
+        rows.append(("lingering", f"not rewritten while idle: {', '.join(seen.lingering)}"))
+    return rows
+
+
+def _or(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "'")
+
+
+def _wrapped(prefix: str, text: str, *, width: int) -> list[str]:
+    """Words on lines of at most `width` columns; the prefix on the first, as many spaces on the others."""
+    lines: list[str] = []
+    current = prefix
+    for word in text.split(" "):
+        if current.strip() and len(current) + len(word) > width:
+            lines.append(current.rstrip())
+            current = " " * len(prefix)
+        current += word + " "
+    return [*lines, current.rstrip()]

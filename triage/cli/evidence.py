@@ -15,7 +15,7 @@ from triage.situation.folder import load_folder
 def diagnose_folder(folder: Path, config: Path | None, targets: Sequence[str] | None, output: OutputFormat) -> int:
     """Judge a folder and print it; the exit code follows the first verdict."""
     if targets:
-        raise TriageError("two kinds of source", "an evidence folder and --target", "give one of them")
+        raise TriageError("two kinds of source", "an evidence folder and --target or --prometheus", "give one of them")
     situation = load_folder(folder, load_config(config).limits)
     diagnosis = diagnose(situation)
     print_diagnosis(situation, diagnosis, output)

@@ -19,7 +19,7 @@ def diagnose_live(options: SourceOptions, window_s: float | None, probe: bool, o
     async def reading() -> Observation:
         monitor = monitor_of(chosen, "targets", budget=shipped_budget if probe else None)
         try:
-            return await one_window(monitor, chosen.window_s, probe)
+            return await one_window(monitor, chosen.window_s, probe, past=not chosen.targets)
         finally:
             await monitor.close()
 
@@ -47,8 +47,15 @@ def watch(options: SourceOptions, window_s: float | None, interval_s: float | No
     return asyncio.run(watching())
 
 
-async def one_window(monitor: Monitor, window_s: float, probe: bool) -> Observation:
-    """Scrape for one whole window, and on while the probe is under way; give the last observation."""
+async def one_window(monitor: Monitor, window_s: float, probe: bool, *, past: bool = False) -> Observation:
+    """Scrape for one whole window, and on while the probe is under way; give the last observation.
+
+    past: the source brings the window's past with its first read (a Prometheus): then there is nothing to wait for.
+    """
+    if past:
+        observation = await monitor.round()
+        if any(not replica.window.single for replica in observation.situation.replicas):
+            return observation
     notice(f"triage: reading for {window_s:.0f} s …")
     clock = asyncio.get_running_loop().time
     end = clock() + window_s

@@ -18,6 +18,7 @@ from triage.cli.options import (
     KeyEnvOption,
     KeyFileOption,
     OutputFormat,
+    PrometheusOption,
     SourceOptions,
     TargetOption,
     TimeoutOption,
@@ -47,6 +48,7 @@ def _show_version(wanted: bool) -> None:
 def root(
     context: typer.Context,
     target: TargetOption = None,
+    prometheus: PrometheusOption = None,
     config: ConfigOption = None,
     window: WindowOption = None,
     interval: IntervalOption = None,
@@ -63,7 +65,7 @@ def root(
     if context.invoked_subcommand is None:
         from triage.cli.live import watch
 
-        options = SourceOptions(target, config, timeout, key_env, key_file, key_command)
+        options = SourceOptions(target, config, timeout, key_env, key_file, key_command, prometheus)
         raise typer.Exit(watch(options, window, interval))
 
 
@@ -73,6 +75,7 @@ def diagnose(
         Path | None, typer.Argument(help="An evidence folder. Without it the targets are read live for one window.")
     ] = None,
     target: TargetOption = None,
+    prometheus: PrometheusOption = None,
     config: ConfigOption = None,
     window: WindowOption = None,
     timeout: TimeoutOption = None,
@@ -89,10 +92,12 @@ def diagnose(
     if evidence is not None:
         from triage.cli.evidence import diagnose_folder
 
-        raise typer.Exit(diagnose_folder(evidence, config, target, output))
+        raise typer.Exit(
+            diagnose_folder(evidence, config, [*(target or []), *([prometheus] if prometheus else [])], output)
+        )
     from triage.cli.live import diagnose_live
 
-    options = SourceOptions(target, config, timeout, key_env, key_file, key_command)
+    options = SourceOptions(target, config, timeout, key_env, key_file, key_command, prometheus)
     raise typer.Exit(diagnose_live(options, window, probe, output))
 
 
@@ -114,6 +119,7 @@ def demo(
 @app.command()
 def doctor(
     target: TargetOption = None,
+    prometheus: PrometheusOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = None,
     key_env: KeyEnvOption = None,
@@ -124,7 +130,7 @@ def doctor(
     """Say what can be reached, what cannot and why, and which verdicts that costs."""
     from triage.cli.doctor import run_doctor
 
-    options = SourceOptions(target, config, timeout, key_env, key_file, key_command)
+    options = SourceOptions(target, config, timeout, key_env, key_file, key_command, prometheus)
     raise typer.Exit(run_doctor(options, output))
 
 

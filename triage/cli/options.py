@@ -16,6 +16,7 @@ class SourceOptions(NamedTuple):
     key_env: str | None = None
     key_file: str | None = None
     key_command: str | None = None
+    prometheus: str | None = None
 
 
 class OutputFormat(StrEnum):
@@ -27,6 +28,12 @@ class OutputFormat(StrEnum):
 TargetOption = Annotated[
     list[str] | None,
     typer.Option("--target", metavar="[NAME=]URL", help="An engine's base URL or metrics URL. Repeatable."),
+]
+PrometheusOption = Annotated[
+    str | None,
+    typer.Option(
+        "--prometheus", metavar="URL", help="A Prometheus (or Thanos, Mimir, VictoriaMetrics) that scrapes engines."
+    ),
 ]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", help="Configuration file instead of triage.toml.", dir_okay=False)

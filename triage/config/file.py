@@ -9,11 +9,13 @@ from typing import Annotated, Any
 
 import msgspec
 
+from triage.config.prometheus import DEFAULT_TIMEOUT_S as PROMETHEUS_TIMEOUT_S
+from triage.config.prometheus import PrometheusConfig, prometheus_of
 from triage.config.targets import DEFAULT_TIMEOUT_S, TargetConfig, credential_of, target_of
 from triage.domain.errors import ConfigError
 from triage.domain.limits import Limits
 from triage.domain.text import clean
-from triage.gate.access import Access
+from triage.gate.access import Access, Credential
 
 _LARGEST = 4 * 1024 * 1024
 # msgspec's words in TOML's.
@@ -28,7 +30,7 @@ _IN_TOML = {
 _SECRETS = frozenset({"key", "api_key", "apikey", "token", "bearer", "bearer_token", "password", "passwd", "secret"})
 
 # A word of an error's title to the key it speaks of.
-_KEY_OF = {"key_command": "key_command", "key_env": "key_env", "URL": "url", "target": "name"}
+_KEY_OF = {"key_command": "key_command", "key_env": "key_env", "URL": "url", "target": "name", "matchers": "matchers"}
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
@@ -47,6 +49,17 @@ class _Target(msgspec.Struct, frozen=True):
     timeout_s: Annotated[float, msgspec.Meta(gt=0, le=120)] = DEFAULT_TIMEOUT_S
 
 
+class _Prometheus(msgspec.Struct, frozen=True):
+    url: Text
+    matchers: Text | None = None
+    ca: Text | None = None
+    insecure: bool = False
+    key_env: Text | None = None
+    key_file: Text | None = None
+    key_command: Text | list[Text] | None = None
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=120)] = PROMETHEUS_TIMEOUT_S
+
+
 class _Limits(msgspec.Struct, frozen=True):
     first_visible_p95_s: Seconds | None = None
     time_per_token_mean_s: Seconds | None = None
@@ -60,11 +73,17 @@ class _Window(msgspec.Struct, frozen=True):
 
 class _File(msgspec.Struct, frozen=True):
     target: list[_Target] = []
+    prometheus: _Prometheus | None = None
     limits: _Limits = _Limits()
     window: _Window = _Window()
 
 
-_SECTIONS: dict[str, type[msgspec.Struct]] = {"target": _Target, "limits": _Limits, "window": _Window}
+_SECTIONS: dict[str, type[msgspec.Struct]] = {
+    "target": _Target,
+    "prometheus": _Prometheus,
+    "limits": _Limits,
+    "window": _Window,
+}
 
 
 def usual_interval(window_s: float) -> float:
@@ -79,6 +98,7 @@ class FileSettings(msgspec.Struct, frozen=True):
     limits: Limits
     window_s: float
     interval_s: float
+    prometheus: PrometheusConfig | None = None
 
 
 def read_file(path: Path, *, found_here: bool) -> FileSettings:
@@ -107,6 +127,7 @@ def read_file(path: Path, *, found_here: bool) -> FileSettings:
         limits=Limits(**given, declared=frozenset(given)),
         window_s=window_s,
         interval_s=usual_interval(window_s) if interval_s is None else interval_s,
+        prometheus=_prometheus(found.prometheus, place, found_here) if found.prometheus is not None else None,
     )
 
 
@@ -129,22 +150,40 @@ def _text_of(path: Path, found_here: bool) -> str:
 
 def _target(item: _Target, number: int, place: "_Places", found_here: bool) -> TargetConfig:
     try:
-        if found_here and item.key_command is not None:
-            raise ConfigError(
-                "key_command is not run",
-                "the file was only found in the working directory",
-                f"if you trust it: --config {place.path}",
-            )
-        credential = credential_of(
-            key_env=item.key_env,
-            key_file=place.beside(item.key_file),
-            key_command=item.key_command,
-        )
+        credential = _credential(item, place, found_here)
         access = Access(item.url, place.beside(item.ca) or "", item.insecure, credential, item.timeout_s)
         return target_of(access, name=item.name, model=item.model)
     except ConfigError as error:
-        key = next((key for word, key in _KEY_OF.items() if word in error.title), "")
-        raise ConfigError(f"{place.of('target', number, key)}: {error.title}", error.what, error.hint) from None
+        raise _placed(error, place, "target", number) from None
+
+
+def _prometheus(item: _Prometheus, place: "_Places", found_here: bool) -> PrometheusConfig:
+    try:
+        return prometheus_of(
+            item.url,
+            matchers=item.matchers or "",
+            ca=place.beside(item.ca) or "",
+            insecure=item.insecure,
+            credential=_credential(item, place, found_here),
+            timeout_s=item.timeout_s,
+        )
+    except ConfigError as error:
+        raise _placed(error, place, "prometheus", None) from None
+
+
+def _credential(item: "_Target | _Prometheus", place: "_Places", found_here: bool) -> Credential | None:
+    if found_here and item.key_command is not None:
+        raise ConfigError(
+            "key_command is not run",
+            "the file was only found in the working directory",
+            f"if you trust it: --config {place.path}",
+        )
+    return credential_of(key_env=item.key_env, key_file=place.beside(item.key_file), key_command=item.key_command)
+
+
+def _placed(error: ConfigError, place: "_Places", section: str, number: int | None) -> ConfigError:
+    key = next((key for word, key in _KEY_OF.items() if word in error.title), "")
+    return ConfigError(f"{place.of(section, number, key)}: {error.title}", error.what, error.hint)
 
 
 def _check_keys(data: dict[str, Any], place: "_Places") -> None:

@@ -26,7 +26,9 @@ def healthy(situation: Situation, findings: Findings) -> Verdict | None:
         return None
     worked = probed or any(item.id == "engine.works" for item in findings.good)
     surest = Confidence.CONFIRMED if probed else Confidence.LIKELY
-    confidence = Confidence.POSSIBLE if unread or not worked else surest
+    # An alert concludes, from things that may not have been read here: it is no proof, but no reason for calm either.
+    firing = sorted({alert.name for alert in situation.alerts if alert.state == "firing"})
+    confidence = Confidence.POSSIBLE if unread or not worked or firing else surest
     said = "; ".join(dict.fromkeys(item.text for item in findings.good[:2]))
     caveat = f"; {findings.false_alarm}" if findings.false_alarm else ""
     if unread:
@@ -35,6 +37,8 @@ def healthy(situation: Situation, findings: Findings) -> Verdict | None:
         caveat += "; an answer without times says nothing about speed"
     elif not worked:
         caveat = "; nothing was asked of it, and an idle page looks the same for a lost worker"
+    if firing:
+        caveat += f"; nothing that was read agrees with the firing alert {', '.join(firing[:3])}"
     return Verdict(
         kind=Kind.HEALTHY,
         confidence=confidence,
@@ -63,6 +67,8 @@ def insufficient(
         so_far = "what was read is unremarkable" if findings.good else "nothing that was read tells"
         so_far = f"{possible[0].kind.value} is possible" if possible else so_far
         summary = f"{so_far}, but {names}{more} could not be read and may hold the cause"
+    elif possible:
+        summary = f"{possible[0].kind.value} is possible, and nothing that was read is enough to say more"
     else:
         summary = "no reading says enough to judge"
     return Verdict(
@@ -85,6 +91,8 @@ def _wanted(situation: Situation, findings: Findings, views: Sequence[ReplicaVie
         wanted.append(f"the log and the state of {dark[0].target.name}")
     if findings.outside and not any(log.kind is LogKind.ACCESS for log in situation.logs):
         wanted.append("the gateway's access log for these minutes")
+    if any(item.id == "engine.refused" for item in findings.outside):
+        wanted.append("the body of one refused answer, as response-400.json")
     if not views:
         wanted.append("two scrapes of the engine, 30 s apart")
     elif all(view.window.single for view in views):

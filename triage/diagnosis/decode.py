@@ -1,80 +1,70 @@
 """Time between tokens above its reference, and what slows it."""
 
-from collections.abc import Sequence
-
+from triage.diagnosis.context import grown_context
 from triage.diagnosis.devices import link_trouble
+from triage.diagnosis.host import cpu_evidence, idle_gpus
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.interference import prefill_inside
 from triage.diagnosis.peers import Peers
 from triage.diagnosis.reference import Reference, per_token_reference
+from triage.diagnosis.speculation import Pace, pace_evidence, pace_of_tokens, rejected_drafts
 from triage.diagnosis.text import count, percent, seconds
-from triage.diagnosis.thresholds import (
-    ACCEPTANCE_COLLAPSE,
-    DIAL_MINIMUM,
-    KV_LOW,
-    NODE_BUSY,
-    THROTTLED_PERIODS,
-    WEAK_BELOW,
-)
+from triage.diagnosis.thresholds import DIAL_MINIMUM, KV_LOW, SLOWER_THAN_USUAL, SPECULATION_SLOWS
 from triage.diagnosis.view import ReplicaView
 from triage.domain.absence import known, value_or
-from triage.domain.limits import Limits
 from triage.domain.quantity import Quantity
-from triage.domain.situation import ContainerCpu, GpuWindow
-from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind, Scope, Share
+from triage.domain.situation import Situation
+from triage.domain.verdict import Confidence, Direction, Evidence, Kind, Scope, Share
 
 
-def judge_decode(
-    view: ReplicaView,
-    peers: Peers,
-    limits: Limits,
-    containers: Sequence[ContainerCpu],
-    gpus: Sequence[GpuWindow],
-) -> Hypothesis | None:
-    """Slow decode of one replica, or None."""
+def judge_decode(view: ReplicaView, peers: Peers, situation: Situation, alone: bool) -> Hypothesis | None:
+    """Slow decode of one replica, or None. alone: it is the only engine, so that all GPUs are its own."""
     now = view.per_token
     if not known(now) or view.per_token_n < DIAL_MINIMUM:
         return None
-    reference = per_token_reference(view, peers, limits)
-    if now <= reference.bound:
+    reference = per_token_reference(view, peers, situation.limits)
+    slow = now > reference.bound
+    if not slow and Quantity.DRAFTS not in view.window.deltas:
+        return None
+    rejected = rejected_drafts(view, peers)
+    pace = pace_of_tokens(view) if rejected else None
+    if not slow and (pace is None or pace.ratio < SPECULATION_SLOWS):
         return None
     evidence = [
-        view.evidence(
-            "per-token",
-            f"{seconds(now)} between tokens, {now / reference.value:.1f} × {reference.name} "
-            f"({seconds(reference.value)})",
-            quantity=Quantity.ITL,
-            strength=3 if now >= 2 * reference.value else 2,
-            value=now,
-            unit="s",
-            threshold=reference.bound,
-            n=view.per_token_n,
-        ),
+        _per_token(view, now, reference) if slow or pace is None else pace_evidence(view, pace),
         *_not_waiting(view),
         *_other_causes(view, reference),
     ]
+    context = grown_context(view, now / reference.value)
     detail = None
     for name, items in (
-        ("speculation", _speculation(view, peers)),
-        ("cpu-starvation", cpu_evidence(containers)),
-        ("gpu-link", link_trouble(gpus)),
+        ("speculation", rejected),
+        ("cpu-starvation", cpu_evidence(situation.containers)),
+        ("gpu-link", link_trouble(situation.gpus)),
+        ("host-bound", idle_gpus(view, situation.gpus) if alone else []),
+        ("long-context", [item for item in context if item.strength >= 2]),
     ):
         if items:
             detail = detail or name
             evidence += items
+    evidence += [item for item in context if item.strength < 2]
     running = view.running.mean if view.running else 0.0
-    unknown_batch = detail is None and reference.may_explain_by_batch(now, running)
+    doubt = ""
+    if detail in (None, "long-context") and reference.may_explain_by_batch(now, running):
+        doubt = "a larger batch than before would look the same"
+    elif not slow and pace is not None and pace.ratio < SLOWER_THAN_USUAL:
+        doubt = "it costs less than what is felt"
     return Hypothesis(
         kind=Kind.SLOW_DECODE,
         detail=detail,
         scope=Scope(model=view.model or None, replica=view.name),
-        summary=f"{seconds(now)} between tokens against {seconds(reference.value)} ({reference.name}){_WORDS[detail]}",
+        summary=_summary(now, reference, pace if not slow else None) + _WORDS[detail],
         evidence=tuple(evidence),
         share=_share(view),
         next_test=_NEXT[detail],
-        tested=detail is not None,
-        ceiling=Confidence.POSSIBLE if unknown_batch else Confidence.CONFIRMED,
-        capped="a larger batch than before would look the same" if unknown_batch else "",
+        tested=detail not in (None, "long-context"),
+        ceiling=Confidence.POSSIBLE if doubt else Confidence.CONFIRMED,
+        capped=doubt,
         confounders=(
             "inter-token time is per engine step: with speculative decoding one step carries several tokens",
             "prefill of other requests and preempted re-waits are inside inter-token time",
@@ -82,17 +72,40 @@ def judge_decode(
     )
 
 
+def _per_token(view: ReplicaView, now: float, reference: Reference) -> Evidence:
+    return view.evidence(
+        "per-token",
+        f"{seconds(now)} between tokens, {now / reference.value:.1f} × {reference.name} ({seconds(reference.value)})",
+        quantity=Quantity.ITL,
+        strength=3 if now >= 2 * reference.value else 2,
+        value=now,
+        unit="s",
+        threshold=reference.bound,
+        n=view.per_token_n,
+    )
+
+
+def _summary(now: float, reference: Reference, pace: Pace | None) -> str:
+    if pace is not None:
+        return f"{seconds(pace.now)} for each token against {seconds(pace.before)} (its own mean since start)"
+    return f"{seconds(now)} between tokens against {seconds(reference.value)} ({reference.name})"
+
+
 _WORDS: dict[str | None, str] = {
     None: "",
     "speculation": ": drafts are rejected",
     "cpu-starvation": ": the container gets too little CPU",
     "gpu-link": ": one GPU's link is degraded",
+    "host-bound": ": the GPU waits for its host",
+    "long-context": ": each token reads a longer history",
 }
 _NEXT: dict[str | None, str] = {
     None: "compare with a peer at the same batch size; look at clocks, CPU throttling and speculation",
     "speculation": "send one request with speculation off, or a short prompt: it must be as fast as before",
     "cpu-starvation": "raise the CPU limit on one replica and compare its time per token",
     "gpu-link": "compare link generation and width of every card under load",
+    "host-bound": "profile the engine's process for ten seconds; send one request without grammar and penalties",
+    "long-context": "send one short prompt: its tokens must come as fast as before",
 }
 
 
@@ -170,7 +183,8 @@ def _other_causes(view: ReplicaView, reference: Reference) -> list[Evidence]:
                 unit="tokens",
             )
         )
-    if view.running is not None and reference.explains_by_batch(view.running.mean):
+    now = value_or(view.per_token, 0.0)
+    if view.running is not None and reference.explains_by_batch(view.running.mean, now):
         found.append(
             view.evidence(
                 "batch-grew",
@@ -185,81 +199,3 @@ def _other_causes(view: ReplicaView, reference: Reference) -> list[Evidence]:
             )
         )
     return found
-
-
-# ---- sub-causes
-
-
-def _speculation(view: ReplicaView, peers: Peers) -> list[Evidence]:
-    """Accepted tokens per draft fell against the process's own past, its log's past, or its peers."""
-    now, before, name, quantity = _acceptance(view, peers)
-    if now is None or before is None or before <= 0 or now >= ACCEPTANCE_COLLAPSE * before:
-        return []
-    return [
-        view.evidence(
-            "acceptance",
-            f"speculation accepts {now:.2f} tokens a step, {before:.2f} {name}",
-            quantity=quantity,
-            strength=2,
-            value=now,
-            unit="tokens/step",
-            threshold=ACCEPTANCE_COLLAPSE * before,
-        )
-    ]
-
-
-def _acceptance(view: ReplicaView, peers: Peers) -> tuple[float | None, float | None, str, Quantity]:
-    """(accepted length now, reference, its name, quantity). Accepted length = 1 + accepted / drafts."""
-    drafts, accepted = view.window.delta(Quantity.DRAFTS), view.window.delta(Quantity.ACCEPTED_TOKENS)
-    values = view.window.first.values
-    if known(drafts) and known(accepted) and drafts >= WEAK_BELOW and values.get(Quantity.DRAFTS):
-        past = 1 + values.get(Quantity.ACCEPTED_TOKENS, 0.0) / values[Quantity.DRAFTS]
-        return 1 + accepted / drafts, past, "since start", Quantity.ACCEPTED_TOKENS
-    gauge = view.track(Quantity.ACCEPT_LENGTH)
-    lengths = [line.accept_length for line in view.throughput if line.accept_length]
-    now = gauge.last if gauge else (lengths[-1] if lengths else None)
-    if len(lengths) >= 3:
-        return now, max(lengths[: len(lengths) // 2 + 1]), "earlier in its log", Quantity.ACCEPT_LENGTH
-    return now, peers.usual(view, _accept_length), "on its peers", Quantity.ACCEPT_LENGTH
-
-
-def _accept_length(view: ReplicaView) -> float | None:
-    gauge = view.track(Quantity.ACCEPT_LENGTH)
-    return gauge.last if gauge is not None else None
-
-
-def cpu_evidence(containers: Sequence[ContainerCpu]) -> list[Evidence]:
-    """The container was stopped by its CPU limit, or its node has no CPU left."""
-    found = []
-    for cpu in containers:
-        if cpu.periods and cpu.throttled_periods is not None:
-            share = cpu.throttled_periods / cpu.periods
-            if share >= THROTTLED_PERIODS:
-                limit = f" by its limit of {cpu.limit_cores:g} cores" if cpu.limit_cores else ""
-                found.append(
-                    _host(
-                        cpu,
-                        "cpu-throttled",
-                        f"stopped in {percent(share)} of its CPU periods{limit}",
-                        share,
-                        THROTTLED_PERIODS,
-                    )
-                )
-        elif cpu.node_cores and cpu.node_busy_cores and cpu.node_busy_cores >= NODE_BUSY * cpu.node_cores:
-            busy = cpu.node_busy_cores / cpu.node_cores
-            found.append(_host(cpu, "node-busy", f"its node's CPUs are {percent(busy)} busy", busy, NODE_BUSY))
-    return found
-
-
-def _host(cpu: ContainerCpu, name: str, text: str, value: float, threshold: float) -> Evidence:
-    return Evidence(
-        id=f"kubernetes.{name}",
-        direction=Direction.FOR,
-        strength=2,
-        family=Family.KUBERNETES,
-        text=f"{cpu.name or 'the container'}: {text}",
-        value=value,
-        unit="share",
-        threshold=threshold,
-        source=cpu.source,
-    )

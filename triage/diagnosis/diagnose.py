@@ -3,26 +3,32 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+from triage.diagnosis.aborts import judge_aborts
+from triage.diagnosis.cache import judge_prompts
 from triage.diagnosis.calm import healthy, insufficient
 from triage.diagnosis.death import is_current_engine_log, judge_dead
-from triage.diagnosis.decode import judge_decode
+from triage.diagnosis.empty import judge_empty
 from triage.diagnosis.fleet import judge_balance
 from triage.diagnosis.hypothesis import Hypothesis
-from triage.diagnosis.interference import judge_interference
 from triage.diagnosis.liveness import judge_stale_exporters, judge_standstill
 from triage.diagnosis.monitoring import judge_missing, judge_renamed
 from triage.diagnosis.peers import Peers
-from triage.diagnosis.prefill import judge_prefill
 from triage.diagnosis.rank import merge_replicas, order, separate_rivals
 from triage.diagnosis.reasoning import judge_reasoning
+from triage.diagnosis.rejection import judge_rejection
 from triage.diagnosis.ruled_out import rule_out
+from triage.diagnosis.start import judge_start
 from triage.diagnosis.stock import UNMEASURED_QUEUE, take_stock
+from triage.diagnosis.timed import judge_time
+from triage.diagnosis.tools import judge_tools
+from triage.diagnosis.truncated import judge_truncated
 from triage.diagnosis.view import ReplicaView
-from triage.diagnosis.waits import judge_waits
 from triage.domain.logs import LogReading
 from triage.domain.reading import Role
 from triage.domain.situation import Situation
 from triage.domain.verdict import Confidence, Diagnosis, Kind
+
+_NO_NAME_WHEN_POSSIBLE = (Kind.CACHE_MISS_REGRESSION, Kind.COLD_START)
 
 
 def diagnose(situation: Situation) -> Diagnosis:
@@ -37,17 +43,21 @@ def diagnose(situation: Situation) -> Diagnosis:
         findings = take_stock(situation, views)
         fine = healthy(situation, findings)
         measured = [item for item in findings.broken if item.id != UNMEASURED_QUEUE]
+        # The engine misses requests and a recorded client left: the same is seen from both ends.
+        seen_leaving = bool(ranked) and ranked[0].kind is Kind.CLIENT_ABORT and len(ranked[0].families()) >= 2
         unexplained = (
             not ranked
             # Clients leave, or a queue cost nobody anything measured: the cause may lie in front of the engine.
-            or bool(findings.outside)
-            or (not measured and _gateway_unread(situation))
+            or (bool(findings.outside) and not seen_leaving)
+            or (not measured and not seen_leaving and _gateway_unread(situation))
+            # Fewer hits without a reason, or a start that may hang, ask for more evidence before they are a name.
+            or ranked[0].kind in _NO_NAME_WHEN_POSSIBLE
             # One look at gauges cannot tell a queue from a stall.
             or (bool(views) and all(view.window.single for view in views))
         )
         if fine is not None:
             verdicts.insert(0, fine)
-        elif unexplained or not findings.broken:
+        elif unexplained or not (findings.broken or seen_leaving):
             verdicts.insert(0, insufficient(situation, findings, views, verdicts))
     said = {verdict.kind for verdict in verdicts}
     return Diagnosis(
@@ -104,7 +114,7 @@ def _hypotheses(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypo
         for view in moving:
             if view.idle and not situation.logs:
                 continue
-            timed = _timed(view, peers, situation, unread)
+            timed = judge_time(view, peers, situation, alone=alone, gateway_unread=unread)
             if uneven and (view.name in bound_elsewhere or None in bound_elsewhere):
                 # The queue of a hot replica or rank is the imbalance itself (naming rule 4a).
                 timed = [h for h in timed if h.kind not in (Kind.QUEUEING, Kind.KV_PRESSURE)]
@@ -117,29 +127,30 @@ def _hypotheses(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypo
         hidden = judge_reasoning(situation.streams, [], situation.limits)
         if hidden is not None:
             found.append(hidden)
+    found += _answers(situation, [view for view in workers if (view.name, view.model) not in still], found, unread)
+    found += judge_start(situation, views)
+    if not workers and (lost := judge_prompts(situation)) is not None:
+        found.append(lost)
     found += judge_stale_exporters(situation.gpus, workers)
     found += judge_missing(situation)
     renamed = judge_renamed(situation)
     return [*found, renamed] if renamed is not None else found
 
 
-def _timed(view: ReplicaView, peers: Peers, situation: Situation, gateway_unread: bool) -> list[Hypothesis]:
-    """Hypotheses about where the time of one replica's requests goes, after the naming rules of 4a."""
-    waits = judge_waits(view, situation.limits, gateway_unread)
-    prefill = judge_prefill(view, situation.limits)
-    decode = judge_decode(view, peers, situation.limits, situation.containers, situation.gpus)
-    if prefill is not None and prefill.confidence() is not None:
-        waits = [h for h in waits if h.kind is not Kind.QUEUEING or _waits_longer(h, prefill)]
-    else:
-        prefill = judge_interference(view, peers, situation.limits)
-    return [*waits, *(h for h in (prefill, decode) if h is not None)]
-
-
-def _waits_longer(queueing: Hypothesis, prefill: Hypothesis) -> bool:
-    """A queue in front of a saturated prefill is named after prefill when that is the larger share."""
-    if queueing.share is None or prefill.share is None or queueing.share.of != prefill.share.of:
-        return False
-    return queueing.share.value > prefill.share.value
+def _answers(
+    situation: Situation, working: Sequence[ReplicaView], found: Sequence[Hypothesis], gateway_unread: bool
+) -> list[Hypothesis]:
+    """What answers and refusals show. Of an engine that died or stands still, cut and refused work is the effect."""
+    down = any(
+        h.kind in (Kind.ENGINE_DEAD, Kind.ENGINE_STALLED) and h.confidence() is not Confidence.POSSIBLE for h in found
+    )
+    tools, explained = judge_tools(situation)
+    answers = [tools, judge_empty(situation, explained)]
+    aborts = [judge_aborts(view, situation.streams) for view in working]
+    leaving = any(hypothesis is not None for hypothesis in aborts)
+    if not down:
+        answers += [judge_truncated(situation, gateway_unread, leaving), *judge_rejection(situation, working)]
+    return [hypothesis for hypothesis in (*answers, *aborts) if hypothesis is not None]
 
 
 def _gateway_unread(situation: Situation) -> bool:

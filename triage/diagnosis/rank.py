@@ -7,6 +7,7 @@ from itertools import chain, combinations
 import msgspec
 
 from triage.diagnosis.hypothesis import Hypothesis, surer_first
+from triage.diagnosis.thresholds import SHARES_ROUND
 from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind, Scope
 
 _SEVERITY = {kind: place for place, kind in enumerate(Kind)}
@@ -73,7 +74,9 @@ def _rivals(one: Hypothesis, other: Hypothesis) -> bool:
         Confidence.CONFIRMED,
     )
     overlap = one.share.low <= other.share.high and other.share.low <= one.share.high
-    return same and sure and overlap and abs(one.score() - other.score()) <= 1
+    # Two that fit into the same time side by side are both true, each with its share: nothing is to be decided.
+    compete = one.share.value + other.share.value > 1 + SHARES_ROUND
+    return same and sure and overlap and compete and abs(one.score() - other.score()) <= 1
 
 
 def _demoted(one: Hypothesis, other: Hypothesis) -> Hypothesis:

@@ -3,7 +3,14 @@
 import msgspec
 
 from triage.diagnosis.peers import Peers
-from triage.diagnosis.thresholds import BATCH_GREW, BATCH_SLOWS, FIRST_TOKEN_FELT, LARGE_BATCH, SLOWER_THAN_USUAL
+from triage.diagnosis.thresholds import (
+    BATCH_GREW,
+    BATCH_SLOWS,
+    FIRST_TOKEN_FELT,
+    JUST_STARTED,
+    LARGE_BATCH,
+    SLOWER_THAN_USUAL,
+)
 from triage.diagnosis.view import ReplicaView
 from triage.domain.absence import NOT_EXPORTED, known
 from triage.domain.derived import per_token
@@ -23,9 +30,14 @@ class Reference(msgspec.Struct, frozen=True):
     batch: float | None = None
     absolute: bool = False
 
-    def explains_by_batch(self, running: float) -> bool:
-        """The batch grew so much against the reference's that a slower token is expected."""
-        return self.batch is not None and self.batch > 0 and running >= BATCH_GREW * self.batch
+    def explains_by_batch(self, running: float, seconds: float) -> bool:
+        """The batch grew so much against the reference's that a token of so many seconds is expected.
+
+        A step's time grows at most in proportion to its batch, and far less while memory bandwidth bounds it.
+        """
+        if self.batch is None or self.batch <= 0 or running < BATCH_GREW * self.batch:
+            return False
+        return seconds <= SLOWER_THAN_USUAL * self.value * running / self.batch
 
     def may_explain_by_batch(self, seconds: float, running: float) -> bool:
         """It was measured at a batch that nobody knows, and now many requests run: a slower token may be theirs."""
@@ -44,14 +56,28 @@ def per_token_reference(view: ReplicaView, peers: Peers, limits: Limits) -> Refe
     if known(baseline) and earlier is not None:
         running = earlier.gauges.get(Quantity.RUNNING)
         batch = running.mean if running else None
-        return Reference(baseline, SLOWER_THAN_USUAL * baseline, "the baseline window", batch)
+        return Reference(baseline, SLOWER_THAN_USUAL * baseline, view.replica.baseline_name, batch)
     before = view.per_token_before
-    if known(before):
+    if known(before) and (not _just_started(view) or _tells(view, SLOWER_THAN_USUAL * before, limit)):
         return Reference(before, SLOWER_THAN_USUAL * before, "its own mean since start", view.batch_before)
     usual = peers.usual(view, _seconds_per_token)
-    if usual is not None:
+    if usual is not None and _tells(view, SLOWER_THAN_USUAL * usual, limit):
         return Reference(usual, SLOWER_THAN_USUAL * usual, "its peers' median", peers.usual(view, _batch))
     return Reference(limit, limit, "the built-in default", absolute=True)
+
+
+def _tells(view: ReplicaView, bound: float, limit: float) -> bool:
+    """Peers, or a few minutes since the start, tell an odd one. That all is well only the limit can say:
+    a whole fleet can be slow, and slow from its first token on.
+    """
+    return bound <= limit or (known(view.per_token) and view.per_token > bound)
+
+
+def _just_started(view: ReplicaView) -> bool:
+    """It is known to have no past yet; without a start time the means since start are taken for one."""
+    first = view.window.first
+    start = first.values.get(Quantity.PROCESS_START)
+    return start is not None and first.at is not None and 0 <= first.at - start < JUST_STARTED
 
 
 def _seconds_per_token(view: ReplicaView) -> float | None:
@@ -73,7 +99,7 @@ def ttft_bound(view: ReplicaView, limits: Limits) -> Reference:
     if view.replica.baseline is not None:
         good = view.replica.baseline.mean(Quantity.TTFT)
         if known(good) and SLOWER_THAN_USUAL * good < limits.first_visible_p95_s:
-            return Reference(good, max(SLOWER_THAN_USUAL * good, FIRST_TOKEN_FELT), "the baseline window")
+            return Reference(good, max(SLOWER_THAN_USUAL * good, FIRST_TOKEN_FELT), view.replica.baseline_name)
     return Reference(limits.first_visible_p95_s, limits.first_visible_p95_s, "the built-in default")
 
 
@@ -82,6 +108,6 @@ def usual_ttft(view: ReplicaView) -> Reference | None:
     if view.replica.baseline is not None:
         mean = view.replica.baseline.mean(Quantity.TTFT)
         if known(mean):
-            return Reference(mean, SLOWER_THAN_USUAL * mean, "the baseline window")
+            return Reference(mean, SLOWER_THAN_USUAL * mean, view.replica.baseline_name)
     mean = view.window.lifetime_mean(Quantity.TTFT)
     return Reference(mean, SLOWER_THAN_USUAL * mean, "its own mean since start") if known(mean) else None

@@ -1,5 +1,7 @@
 """Numbers as a tired person reads them."""
 
+from collections.abc import Sequence
+
 
 def count(value: float) -> str:
     return f"{value:,.0f}"
@@ -32,3 +34,8 @@ def seconds(value: float) -> str:
         return f"{value:.1f} s"
     minutes, rest = divmod(round(value), 60)
     return f"{minutes} min {rest} s"
+
+
+def listed(words: Sequence[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 
 from triage.diagnosis.lazy import lazy
-from triage.diagnosis.thresholds import FLAT, QUANTILE_MINIMUM, WEAK_BELOW
-from triage.domain.absence import NO_WINDOW, NOT_EXPORTED, Number, known, value_or
+from triage.diagnosis.progress import moved
+from triage.diagnosis.prompt_mix import computed_prompt, prompt_per_generated, prompt_per_generated_before
+from triage.diagnosis.thresholds import FLAT, WEAK_BELOW
+from triage.diagnosis.tracks import together
+from triage.domain.absence import NOT_EXPORTED, Number, known, value_or
 from triage.domain.derived import generated, per_token
 from triage.domain.logs import LogReading, ThroughputLine
 from triage.domain.quantity import HISTOGRAMS, Quantity
@@ -12,22 +15,6 @@ from triage.domain.reading import Role
 from triage.domain.situation import Replica
 from triage.domain.verdict import Direction, Evidence, Family
 from triage.domain.window import Track
-
-# Counters that stand for work done, in the order in which a person would believe them.
-_PROGRESS = (
-    Quantity.ENGINE_STEPS,
-    Quantity.GENERATION_TOKENS_LIVE,
-    Quantity.GENERATION_TOKENS,
-    Quantity.PROMPT_TOKENS_COMPUTED,
-    Quantity.PROMPT_TOKENS,
-    Quantity.ITL,
-    Quantity.TTFT,
-)
-# Of these, the ones that move when work begins or ends: during a long answer they stand still and prove nothing.
-# The front end observes first tokens and gaps; answers that are not streamed reach it in rare lumps (SGLang).
-_PROVES_ONLY_BY_MOVING = frozenset(
-    {Quantity.PROMPT_TOKENS_COMPUTED, Quantity.PROMPT_TOKENS, Quantity.ITL, Quantity.TTFT}
-)
 
 # What the only target of an evidence folder is called when its files do not name it.
 UNNAMED_TARGET = "default"
@@ -73,12 +60,12 @@ class ReplicaView:
     @lazy
     def held(self) -> Track | None:
         """Requests that wait for something else than room: an adapter, a grammar, a hand-over between roles."""
-        return _together([self.track(quantity) for quantity in HELD])
+        return together([self.track(quantity) for quantity in HELD])
 
     @lazy
     def queued(self) -> Track | None:
         """All requests that wait inside the engine, whatever for."""
-        return _together([self.waiting, self.held])
+        return together([self.waiting, self.held])
 
     @lazy
     def always_waiting(self) -> bool:
@@ -123,20 +110,7 @@ class ReplicaView:
     @lazy
     def moved(self) -> bool | None:
         """Whether any progress counter moved; None when no counter is exported that must move with work."""
-        if not self.comparable:
-            return None
-        seen = False
-        for quantity in _PROGRESS:
-            change = self.window.delta(quantity)
-            if known(change):
-                if change > 0:
-                    return True
-                seen = seen or (quantity not in self.window.last.late and quantity not in _PROVES_ONLY_BY_MOVING)
-        # Requests that ended because the client left are counted as finished by some engines: no work was done.
-        finished, aborted = self.finished, self.window.delta(Quantity.ABORTED)
-        if known(finished) and finished > value_or(aborted, 0.0):
-            return True
-        return False if seen else None
+        return moved(self.window, self.finished) if self.comparable else None
 
     @lazy
     def generated(self) -> Number:
@@ -146,34 +120,17 @@ class ReplicaView:
     @lazy
     def computed_prompt(self) -> Number:
         """Prompt tokens that were really computed: without prefix-cache hits."""
-        computed = self.window.delta(Quantity.PROMPT_TOKENS_COMPUTED)
-        if known(computed):
-            return computed
-        prompt = self.window.delta(Quantity.PROMPT_TOKENS)
-        if not known(prompt):
-            return prompt
-        cached = self.window.delta(Quantity.PROMPT_TOKENS_CACHED)
-        if not known(cached):
-            cached = self.window.delta(Quantity.PREFIX_HITS)
-        return max(prompt - value_or(cached, 0.0), 0.0)
+        return computed_prompt(self.window)
 
     @lazy
     def prompt_per_generated(self) -> Number:
         """Computed prompt tokens for each generated one; huge when nothing was generated."""
-        if not known(self.computed_prompt) or not known(self.generated):
-            return NO_WINDOW
-        return self.computed_prompt / max(self.generated, 1.0)
+        return prompt_per_generated(self.computed_prompt, self.generated)
 
     @lazy
     def prompt_per_generated_before(self) -> Number:
         """The same since start, up to the window's first reading; absent with too little to be usual."""
-        values = self.window.first.values
-        generated = values.get(Quantity.GENERATION_TOKENS, 0.0)
-        computed = values.get(Quantity.PROMPT_TOKENS_COMPUTED)
-        if computed is None:
-            cached = values.get(Quantity.PROMPT_TOKENS_CACHED, values.get(Quantity.PREFIX_HITS, 0.0))
-            computed = max(values.get(Quantity.PROMPT_TOKENS, 0.0) - cached, 0.0)
-        return computed / generated if generated >= QUANTILE_MINIMUM and computed else NOT_EXPORTED
+        return prompt_per_generated_before(self.window)
 
     @lazy
     def answers_without_tokens(self) -> bool:
@@ -299,19 +256,3 @@ class ReplicaView:
             source=self.source(quantity),
             age_s=self.replica.age_s,
         )
-
-
-def _together(tracks: Sequence[Track | None]) -> Track | None:
-    """Several gauges as one; extremes and zeros are bounds, for they need not fall on the same reading."""
-    exported = [track for track in tracks if track is not None]
-    if len(exported) < 2:
-        return exported[0] if exported else None
-    return Track(
-        first=sum(track.first for track in exported),
-        last=sum(track.last for track in exported),
-        low=sum(track.low for track in exported),
-        high=sum(track.high for track in exported),
-        mean=sum(track.mean for track in exported),
-        n=min(track.n for track in exported),
-        zeros=min(track.zeros for track in exported),
-    )

@@ -1,5 +1,7 @@
 """Requests that wait inside the engine, and which resource they wait for."""
 
+from collections.abc import Sequence
+
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.kv import judge_kv, kv_trouble_in_log, running_text
 from triage.diagnosis.text import count, many, percent, seconds, verb
@@ -9,17 +11,22 @@ from triage.diagnosis.thresholds import (
 )
 from triage.diagnosis.view import ReplicaView
 from triage.diagnosis.wait import Wait
+from triage.diagnosis.waited_for import waited_for
 from triage.domain.absence import known, value_or
-from triage.domain.limits import Limits
 from triage.domain.quantity import Quantity
+from triage.domain.situation import AdapterUse, Situation
 from triage.domain.verdict import Confidence, Direction, Evidence, Kind, Scope, Share
 
 _SEEN_LATE = "queue time is recorded when a request finishes: those that still wait are not in it"
 _EARLY_CLOCK = "the engine's first-token time starts at its own front end and counts reasoning tokens"
 
 
-def judge_waits(view: ReplicaView, limits: Limits, gateway_unread: bool) -> list[Hypothesis]:
-    """Queueing and KV pressure of one replica. gateway_unread: a gateway log exists that nobody read."""
+def judge_waits(view: ReplicaView, situation: Situation, alone: bool, gateway_unread: bool) -> list[Hypothesis]:
+    """Queueing and KV pressure of one replica.
+
+    alone: it is the only engine. gateway_unread: a gateway log exists that nobody read.
+    """
+    limits = situation.limits
     waiting = view.queued
     preemptions = value_or(view.window.delta(Quantity.PREEMPTIONS), 0.0)
     queued = view.window.mean(Quantity.QUEUE_TIME)
@@ -29,14 +36,15 @@ def judge_waits(view: ReplicaView, limits: Limits, gateway_unread: bool) -> list
     kv = judge_kv(wait, preemptions, limits)
     found = [kv] if kv is not None else kv_trouble_in_log(view)
     if waiting is not None and (waiting.high > 0 or known(queued)) and wait.felt():
-        queueing = _queueing(wait, found[0] if found else None, gateway_unread)
+        adapters = situation.adapters if alone else ()
+        queueing = _queueing(wait, found[0] if found else None, gateway_unread, adapters)
         # Below that share the wait is not what the user feels.
         if queueing.share is None or queueing.share.high >= SHARE_SUPPORT:
             found.append(queueing)
     return found
 
 
-def _queueing(wait: Wait, kv: Hypothesis | None, gateway_unread: bool) -> Hypothesis:
+def _queueing(wait: Wait, kv: Hypothesis | None, gateway_unread: bool, adapters: Sequence[AdapterUse]) -> Hypothesis:
     view = wait.view
     waiting = view.queued
     assert waiting is not None
@@ -123,40 +131,20 @@ def _queueing(wait: Wait, kv: Hypothesis | None, gateway_unread: bool) -> Hypoth
     else:
         doubt = "seen in one reading only" if waiting.high > 0 and once else ""
     share = wait.share()
-    detail, reason = _what_for(view, flat)
+    reason = waited_for(view, adapters, flat)
+    evidence += reason.evidence
     return Hypothesis(
         kind=Kind.QUEUEING,
-        detail=detail,
+        detail=reason.detail,
         scope=Scope(model=view.model or None, replica=view.name),
-        summary=_queue_summary(wait, share, reason),
+        summary=_queue_summary(wait, share, reason.words),
         evidence=tuple(evidence),
         share=share if share is None or share.value >= SHARE_SUPPORT or view.always_waiting else None,
-        next_test="send one short request twice, cold and warm: both must wait equally long when it is a queue",
+        next_test=reason.next_test,
         ceiling=Confidence.POSSIBLE if doubt else Confidence.CONFIRMED,
         capped=doubt,
         confounders=(_SEEN_LATE, _EARLY_CLOCK),
     )
-
-
-def _what_for(view: ReplicaView, flat: bool) -> tuple[str | None, str]:
-    """Sub-cause and its words."""
-    for quantity, detail, words in (
-        (Quantity.GRAMMAR_QUEUE, "grammar-queue", "for their grammar to be compiled"),
-        (Quantity.HANDOFF_QUEUE, "handoff-queue", "for the hand-over between prefill and decode"),
-    ):
-        track, waiting = view.track(quantity), view.queued
-        if track is not None and waiting is not None and track.low > 0 and track.mean >= waiting.mean:
-            return detail, words
-    slots, adapters = view.track(Quantity.ADAPTER_SLOTS), view.track(Quantity.ADAPTERS_WAITING)
-    if slots is not None and adapters is not None and adapters.last > 0:
-        return "adapter-slots", "for a free adapter slot"
-    deferred, room = view.track(Quantity.WAITING_DEFERRED), view.waiting
-    if deferred is not None and deferred.mean > (room.mean if room is not None else 0.0):
-        return None, "on purpose: for an adapter, a KV transfer or a grammar"
-    limit = view.sequence_limit
-    if known(limit) and view.running is not None and view.running.high >= limit:
-        return "sequence-limit", f"for one of {count(limit)} slots"
-    return ("sequence-limit", "for a slot") if flat else (None, "for a slot")
 
 
 def _queue_summary(wait: Wait, share: Share | None, reason: str) -> str:

@@ -4,9 +4,13 @@ from collections import OrderedDict
 from hashlib import blake2b
 from typing import NamedTuple
 
+from triage.dialects.compiling import compile_engines
 from triage.dialects.exposition import Lines, is_plain, parse_series, read_lines, split_lines
+from triage.dialects.foreign import software_of
 from triage.dialects.gpu.dcgm import GpuPlan, compile_gpus
-from triage.dialects.plan import EnginePlan, PageIndex, compile_engine, recognised
+from triage.dialects.json_page import told_of_json
+from triage.dialects.plan import EnginePlan
+from triage.dialects.series import PageIndex
 from triage.dialects.table import engine_tables
 from triage.domain.reading import PageReading
 from triage.domain.target import Target
@@ -22,6 +26,8 @@ class _Shape(NamedTuple):
     engines: tuple[EnginePlan, ...]
     gpus: tuple[GpuPlan, ...]
     families: frozenset[str]
+    software: str
+    problems: tuple[str, ...]
 
 
 # By digest of the series keys: the keys themselves take 75 KB a page, which a thousand replicas would feel.
@@ -45,6 +51,8 @@ def read_page(body: bytes, target: Target, source: str, at: float | None) -> Pag
             lines, problems = read_lines(text)
             values = [float(value) for value in lines.values]
         shape = _shape_of(lines)
+        if not lines.keys and (told := told_of_json(body)):
+            problems = (told,)
     else:
         _shapes.move_to_end(key)
     return PageReading(
@@ -54,7 +62,8 @@ def read_page(body: bytes, target: Target, source: str, at: float | None) -> Pag
         engines=tuple(plan.read(values, target.name, source, at) for plan in shape.engines),
         gpus=tuple(plan.read(values, target.name, source, at) for plan in shape.gpus),
         families=shape.families,
-        problems=problems,
+        problems=problems + shape.problems,
+        software=shape.software,
     )
 
 
@@ -79,10 +88,9 @@ def _shape_of(lines: Lines) -> _Shape:
         _shapes.move_to_end(key)
         return known
     index = PageIndex(map(parse_series, lines.keys))
-    engines = tuple(
-        plan for table in engine_tables() if recognised(table, index) for plan in compile_engine(table, index)
-    )
-    shape = _Shape(engines, compile_gpus(index), index.families)
+    (engines, problems), gpus = compile_engines(engine_tables(), index), compile_gpus(index)
+    software = "" if engines or gpus else software_of(index.families)
+    shape = _Shape(engines, gpus, index.families, software, problems)
     if len(lines.keys) <= _LARGEST_SHAPE:
         _shapes[key] = shape
         if len(_shapes) > _SHAPES_KEPT:

@@ -20,6 +20,7 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     every: the names are different things that add up, not spellings of one.
     label: the number stands in this label of an info series, as a number or as a list of names to count;
     of several series the one with the largest value is the newest (vLLM writes the time as the value).
+    count: a histogram quantity that the page has as two plain counters; `names` is the sum, this the count.
     """
 
     names: tuple[str, ...]
@@ -30,6 +31,7 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     not_applicable: tuple[float, ...] = ()
     label: str = ""
     every: bool = False
+    count: str = ""
 
 
 class VersionMark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,7 +40,7 @@ class VersionMark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     since: str = ""
     before: str = ""
-    label: str = ""  # 'label=value' that must be on one of its series
+    label: str = ""  # that one of its series must carry
 
 
 class Rename(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,7 +54,7 @@ class Rename(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Recognise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names that must all be on the page, at least one of which must be, and none of which may be.
 
-    label: a label that the first name of `any` must carry (or must not, with a leading '!').
+    label: a label that a name of `any` must carry (or none may carry, with a leading '!').
     """
 
     any: tuple[str, ...]
@@ -61,13 +63,30 @@ class Recognise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     label: str = ""
 
 
+class Switch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What has to be set at the server for quantities that are not always exported.
+
+    quantities: none means the whole page. instead: the quantity is not to be had; where else the answer lies.
+    """
+
+    flag: str
+    quantities: tuple[Quantity, ...] = ()
+    instead: bool = False
+
+
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One dialect. rank_labels: one value per data-parallel engine: kept apart, then added.
 
     copy_labels: several processes report the same thing: the largest counts, never the sum.
     late: counters that move only when a request finishes.
+    lingering: gauges that nobody rewrites while the engine is idle: they show the last work, not now.
     prefixes: how the names of this table may begin on a page, the spelling used here first.
+    via: for such a beginning, the program that re-exports the names under it.
     drop: a label and the only value of it that is kept; other series are parts of that total.
+    foreign_labels: on a series without the model's label they mark another program's series of the same name.
+    models_from: the only names whose series tell which models there are (all names where none of them is there).
+    joins: another program around an engine, on the engine's own page: its quantities complete the engine's.
+    worker_label: names this worker as the front end in front of it does.
     """
 
     engine: str
@@ -77,15 +96,22 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     recognise: Recognise
     metrics: dict[Quantity, Metric]
     prefixes: tuple[str, ...] = ()
+    via: dict[str, str] = {}
     model_label: str = "model_name"
+    models_from: tuple[str, ...] = ()
+    foreign_labels: tuple[str, ...] = ()
+    joins: bool = False
+    worker_label: str = ""
     role: Role = Role.MIXED
     role_label: str = ""
     rank_labels: tuple[str, ...] = ()
     copy_labels: tuple[str, ...] = ()
     drop: dict[str, str] = {}
     late: frozenset[Quantity] = frozenset()
+    lingering: frozenset[Quantity] = frozenset()
     versions: tuple[VersionMark, ...] = ()
     renames: tuple[Rename, ...] = ()
+    switches: tuple[Switch, ...] = ()
 
 
 @cache
@@ -96,13 +122,18 @@ def engine_tables() -> tuple[Table, ...]:
     return tuple(msgspec.toml.decode(f.read_bytes(), type=Table) for f in files)
 
 
+def table_of(engine: str, dialect: str) -> Table | None:
+    """The table that a reading was made with."""
+    return next((t for t in engine_tables() if (t.engine, t.dialect) == (engine, dialect)), None)
+
+
 @cache
 def known_renames() -> dict[str, Rename]:
     """Old series name to its rename, over all engines; also a quantity's older spellings."""
     renames: dict[str, Rename] = {}
     for table in engine_tables():
         for metric in table.metrics.values():
-            for old in metric.names[1:]:
+            for old in () if metric.every else metric.names[1:]:
                 renames.setdefault(old, Rename(old, (metric.names[0],)))
         renames.update({rename.old: rename for rename in table.renames})
     return renames

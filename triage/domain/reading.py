@@ -8,7 +8,7 @@ import msgspec
 from triage.domain.absence import NOT_APPLICABLE, NOT_EXPORTED, Number
 from triage.domain.histogram import Histogram
 from triage.domain.quantity import Quantity
-from triage.domain.target import Failure, Target
+from triage.domain.target import Failure, FailureReason, Target
 
 
 class Role(StrEnum):
@@ -32,6 +32,9 @@ class EngineReading(msgspec.Struct, frozen=True, gc=False):
     is missing was not exported; a key in `not_applicable` was exported as NaN or a marker like -1.
     names: the exported series name behind each quantity, for evidence.
     late: counters that this engine moves only when a request finishes: standing still proves nothing.
+    lingering: gauges that it does not rewrite while idle: they may show the last work instead of now.
+    via: the program that re-exports its page ('Ray Serve'), '' when the engine answers itself.
+    worker: what a front end in front of it calls it, '' when the page does not say.
     at: unix seconds, or None when nothing says when.
     """
 
@@ -50,6 +53,9 @@ class EngineReading(msgspec.Struct, frozen=True, gc=False):
     not_applicable: frozenset[Quantity]
     names: Mapping[Quantity, str]
     late: frozenset[Quantity] = frozenset()
+    lingering: frozenset[Quantity] = frozenset()
+    via: str = ""
+    worker: str = ""
 
     def get(self, quantity: Quantity) -> Number:
         value = self.values.get(quantity)
@@ -75,6 +81,7 @@ class PageReading(msgspec.Struct, frozen=True, gc=False):
     """Everything one metrics page said. families: every metric family name on it.
 
     problems: what could not be read on it, cleaned, at most a few.
+    software: whose page it is when that is no engine's ('Envoy'), '' when it is or nothing tells.
     """
 
     target: Target
@@ -84,12 +91,19 @@ class PageReading(msgspec.Struct, frozen=True, gc=False):
     gpus: tuple[GpuReading, ...]
     families: frozenset[str]
     problems: tuple[str, ...] = ()
+    software: str = ""
+
+    def no_engine(self) -> Failure:
+        """Why a page without an engine on it tells nothing."""
+        whose = f": a page of {self.software}" if self.software else ""
+        return Failure(FailureReason.NOT_METRICS, f"no engine series on the page{whose}")
 
 
 class Scrape(msgspec.Struct, frozen=True, gc=False):
     """One attempt to read one target: a page or a failure, never both, never neither.
 
     at: unix seconds when the answer was complete. took_s: wall seconds. size: bytes read.
+    every_s: usual seconds between two of them where somebody else scrapes at a pace of their own, else None.
     """
 
     target: Target
@@ -98,3 +112,4 @@ class Scrape(msgspec.Struct, frozen=True, gc=False):
     page: PageReading | None
     failure: Failure | None
     size: int = 0
+    every_s: float | None = None

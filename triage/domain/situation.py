@@ -4,20 +4,25 @@ import msgspec
 
 from triage.domain.limits import Limits
 from triage.domain.logs import LogReading
+from triage.domain.prompts import PromptPair, Reuse
 from triage.domain.reading import GpuReading
-from triage.domain.stream import ProbeReading, StreamReading
+from triage.domain.stream import AnswerCounts, ErrorAnswer, ProbeReading, RequestReading, ServedModel, StreamReading
 from triage.domain.target import Failure, Target, TargetState
 from triage.domain.window import Window
 
 
 class Replica(msgspec.Struct, frozen=True, gc=False):
-    """One engine process serving one model, over the window. baseline: an earlier window known to be good."""
+    """One engine process serving one model, over the window. baseline: an earlier window known to be good.
+
+    baseline_name: where it comes from, as evidence says it.
+    """
 
     target: Target
     model: str
     window: Window
     age_s: float | None
     baseline: Window | None = None
+    baseline_name: str = "the baseline window"
 
 
 class TargetStatus(msgspec.Struct, frozen=True, gc=False):
@@ -60,13 +65,29 @@ class ContainerCpu(msgspec.Struct, frozen=True):
 
 
 class MonitoredTarget(msgspec.Struct, frozen=True):
-    """One scrape target as a monitoring server sees it. health: up, down or unknown."""
+    """One scrape target as a monitoring server sees it. health: up, down, unknown, or dropped (by relabelling)."""
 
     source: str
     job: str
     url: str
     health: str
     error: str = ""
+
+
+class Alert(msgspec.Struct, frozen=True):
+    """An alert as a monitoring server has it: what somebody else concluded, never proof of its own.
+
+    state: firing or pending. since: unix seconds or None. labels: without the name, in their order.
+    summary: its annotation. expression: its rule, where that was read.
+    """
+
+    source: str
+    name: str
+    state: str
+    since: float | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    summary: str = ""
+    expression: str = ""
 
 
 class QueriedMetric(msgspec.Struct, frozen=True):
@@ -92,11 +113,20 @@ class DashboardQuery(msgspec.Struct, frozen=True):
 
 
 class LoadedModel(msgspec.Struct, frozen=True):
-    """A model as Ollama's process list has it. on_gpu: share of its bytes in device memory."""
+    """A model as Ollama's process list has it. on_gpu: share of its bytes in device memory. context: tokens."""
 
     source: str
     name: str
     on_gpu: float | None
+    context: int | None = None
+
+
+class AdapterUse(msgspec.Struct, frozen=True):
+    """LoRA adapters of one engine. slots: how many fit into a batch; wanted: how many different ones are asked for."""
+
+    source: str
+    slots: int
+    wanted: int
 
 
 class NotSeen(msgspec.Struct, frozen=True):
@@ -126,6 +156,14 @@ class Situation(msgspec.Struct, frozen=True):
     gpus: tuple[GpuWindow, ...] = ()
     containers: tuple[ContainerCpu, ...] = ()
     monitored: tuple[MonitoredTarget, ...] = ()
+    alerts: tuple[Alert, ...] = ()
     queries: tuple[DashboardQuery, ...] = ()
     loaded_models: tuple[LoadedModel, ...] = ()
+    requests: tuple[RequestReading, ...] = ()
+    error_answers: tuple[ErrorAnswer, ...] = ()
+    answer_counts: tuple[AnswerCounts, ...] = ()
+    served_models: tuple[ServedModel, ...] = ()
+    reuse: tuple[Reuse, ...] = ()
+    prompt_pairs: tuple[PromptPair, ...] = ()
+    adapters: tuple[AdapterUse, ...] = ()
     not_seen: tuple[NotSeen, ...] = ()

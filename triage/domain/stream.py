@@ -56,6 +56,51 @@ class StreamReading(msgspec.Struct, frozen=True):
     events: int = 0
     status: int | None = None
     detail: str = ""
+    markup: str = ""  # tool-call marker in the visible text, outside of code and quotes
+    written_call: str = ""  # name of a function that is called in the visible text
+    hidden_call: str = ""  # the same in the reasoning
+    broken_arguments: str = ""  # which tool call's arguments are no JSON object, in words
+    whole: bool = False  # one body, not a stream
+    left: bool = False  # the recording says that the client itself ended it
+
+
+class RequestReading(msgspec.Struct, frozen=True):
+    """What one request asked for; its texts are not kept.
+
+    offers_tools: None where the body does not say. tools: their names, where it gives them.
+    max_tokens: the most the answer may have, reasoning included.
+    """
+
+    source: str
+    model: str
+    offers_tools: bool | None = None
+    tools: tuple[str, ...] = ()
+    max_tokens: int | None = None
+
+
+class ErrorAnswer(msgspec.Struct, frozen=True):
+    """A body that says why a request got no answer. word: its type or code, as sent."""
+
+    source: str
+    status: int | None
+    message: str
+    word: str = ""
+
+
+class AnswerCounts(msgspec.Struct, frozen=True):
+    """Answers counted by somebody. total: all of them, or None. empty: those without content, by finish reason."""
+
+    source: str
+    total: float | None
+    empty: dict[str, float] = {}
+
+
+class ServedModel(msgspec.Struct, frozen=True):
+    """A model as a model list names it. context: the longest sequence it is said to take, in tokens."""
+
+    source: str
+    name: str
+    context: int | None = None
 
 
 class ProbeReading(msgspec.Struct, frozen=True):

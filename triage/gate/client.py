@@ -58,11 +58,16 @@ class Client:
         token = "" if self._credential is None else await self._credential.token()
         return token if isinstance(token, Failure) else None
 
-    async def get(self, path: str, *, limit: int = BODY_LIMIT, timeout_s: float | None = None) -> Answer | Failure:
-        """GET a path of the allow-list. path: from the root, with the address's prefix. limit: decoded bytes."""
+    async def get(
+        self, path: str, *, query: str = "", limit: int = BODY_LIMIT, timeout_s: float | None = None
+    ) -> Answer | Failure:
+        """GET a path of the allow-list. path: from the root, with the address's prefix. limit: decoded bytes.
+
+        query: already encoded, without '?'.
+        """
         body = bytearray()
         answer = await self._exchange(
-            Purpose.READ, "GET", path, b"", body.extend, limit, timeout_s or self.access.timeout_s
+            Purpose.READ, "GET", path, b"", body.extend, limit, timeout_s or self.access.timeout_s, query
         )
         return msgspec.structs.replace(answer, body=bytes(body)) if isinstance(answer, Answer) else answer
 
@@ -89,8 +94,9 @@ class Client:
         take: Callable[[bytes], object],
         limit: int,
         timeout_s: float,
+        query: str = "",
     ) -> Answer | Failure:
-        refused = refusal(purpose, method, path)
+        refused = refusal(purpose, method, path, query)
         if refused is not None:
             return refused
         token = "" if self._credential is None else await self._credential.token()
@@ -98,7 +104,7 @@ class Client:
             return token
         from triage.gate.wire import Order
 
-        order = Order(purpose, method, path, content, take, limit)
+        order = Order(purpose, method, f"{path}?{query}" if query else path, content, take, limit)
         answer = await self._timed(order, token, timeout_s)
         if not isinstance(answer, Failure) or answer.reason is not FailureReason.UNAUTHORIZED:
             return answer

@@ -8,6 +8,7 @@ from typing import Protocol
 from triage.diagnosis.diagnose import diagnose
 from triage.domain.errors import TriageError
 from triage.domain.limits import Limits
+from triage.domain.monitoring import MonitoringReading
 from triage.domain.quantity import Quantity
 from triage.domain.reading import Scrape
 from triage.domain.situation import NotSeen
@@ -27,7 +28,7 @@ class ScrapeSource(Protocol):
     @property
     def targets(self) -> Sequence[Target]: ...
 
-    async def read(self) -> list[Scrape]: ...
+    async def read(self) -> Sequence[Scrape | MonitoringReading]: ...
 
     async def close(self) -> None: ...
 

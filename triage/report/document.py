@@ -1,7 +1,6 @@
 """The JSON form of a diagnosis: `triage.diagnosis/1`. Its JSON Schema is made from these types."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
@@ -12,6 +11,7 @@ from triage.domain.situation import Replica, Situation, TargetStatus
 from triage.domain.target import TargetState
 from triage.domain.verdict import Confidence, Diagnosis, Evidence, Kind, Scope, Share, Verdict
 from triage.domain.window import Window
+from triage.report import times
 
 SCHEMA = "triage.diagnosis/1"
 
@@ -71,6 +71,19 @@ class TargetEntry(msgspec.Struct, frozen=True):
     age_s: float | None
     readings: dict[str, float]
     baseline: dict[str, float] | None = None
+    baseline_name: str | None = None
+
+
+class AlertEntry(msgspec.Struct, frozen=True):
+    """What a monitoring server concluded; the diagnosis does not rest on it. since: ISO 8601 or null."""
+
+    name: str
+    state: str
+    since: str | None
+    labels: dict[str, str]
+    summary: str
+    expression: str
+    source: str
 
 
 class DiagnosisDocument(msgspec.Struct, frozen=True):
@@ -84,6 +97,7 @@ class DiagnosisDocument(msgspec.Struct, frozen=True):
     ruled_out: tuple[RuledOutEntry, ...]
     not_seen: tuple[NotSeenEntry, ...]
     targets: tuple[TargetEntry, ...]
+    alerts: tuple[AlertEntry, ...] = ()
     schema: Literal["triage.diagnosis/1"] = "triage.diagnosis/1"
 
 
@@ -96,6 +110,10 @@ def document(situation: Situation, diagnosis: Diagnosis) -> DiagnosisDocument:
         ruled_out=tuple(RuledOutEntry(out.kind, out.because, out.scope) for out in diagnosis.ruled_out),
         not_seen=tuple(NotSeenEntry(s.source, s.why, s.costs, s.expected) for s in diagnosis.not_seen),
         targets=tuple(_targets(situation)),
+        alerts=tuple(
+            AlertEntry(a.name, a.state, iso(a.since), dict(a.labels), a.summary, a.expression, a.source)
+            for a in situation.alerts
+        ),
     )
 
 
@@ -111,10 +129,7 @@ def json_schema() -> dict[str, object]:
 
 
 def iso(at: float | None) -> str | None:
-    if at is None:
-        return None
-    text = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z").replace(".000Z", "Z")
+    return None if at is None else times.iso(at)
 
 
 def _verdict(verdict: Verdict) -> VerdictEntry:
@@ -169,6 +184,7 @@ def _replica(status: TargetStatus, replica: Replica) -> TargetEntry:
         age_s=status.age_s,
         readings=readings_of(replica.window),
         baseline=readings_of(replica.baseline) if replica.baseline is not None else None,
+        baseline_name=replica.baseline_name if replica.baseline is not None else None,
     )
 
 

@@ -6,6 +6,7 @@ from functools import partial
 from triage.domain.situation import Situation
 from triage.domain.verdict import Diagnosis, Direction, Evidence, Share, Verdict
 from triage.report.document import TargetEntry, document, iso
+from triage.report.others import others_say
 
 # Width when the output is no terminal: fits a ticket and a side-by-side diff.
 USUAL_WIDTH = 100
@@ -27,6 +28,12 @@ def to_text(situation: Situation, diagnosis: Diagnosis, width: int = USUAL_WIDTH
         for seen in diagnosis.not_seen:
             costs = f"; costs {', '.join(seen.costs)}" if seen.costs else ""
             lines += wrap("  ", f"{seen.source}: {seen.why}{costs}")
+        lines.append("")
+    others = others_say(situation)
+    if others:
+        lines.append("what others say")
+        for said in others:
+            lines += wrap("  ", said)
         lines.append("")
     entries = document(situation, diagnosis).targets
     if entries:
@@ -74,6 +81,9 @@ def to_markdown(situation: Situation, diagnosis: Diagnosis) -> str:
         lines += ["## Not seen", ""]
         lines += [f"- {_code(seen.source)}: {_code(seen.why)}" for seen in diagnosis.not_seen]
         lines.append("")
+    others = others_say(situation)
+    if others:
+        lines += ["## What others say", "", *[f"- {_code(said)}" for said in others], ""]
     return "\n".join(lines)
 
 

@@ -5,9 +5,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from triage.dialects.plan import base_name
+from triage.dialects.prometheus.answers import read_dropped, read_targets
+from triage.dialects.series import base_name
 from triage.dialects.table import known_renames
 from triage.domain.situation import (
+    AdapterUse,
     ContainerCpu,
     DashboardQuery,
     LoadedModel,
@@ -16,6 +18,7 @@ from triage.domain.situation import (
 )
 from triage.domain.stream import ProbeReading
 from triage.domain.text import clean
+from triage.situation.bodies import read_error
 
 _CPU_UNITS = {"m": 1e-3, "u": 1e-6, "n": 1e-9}
 # A metric name in PromQL: an identifier that is no function, keyword, label or duration. Only names with
@@ -52,7 +55,7 @@ def _probe(item: dict[str, Any], source: str) -> ProbeReading:
         output_tokens=_whole(item.get("output_tokens")),
         at=moment(item.get("time")),
         error=_text(item.get("error")),
-        body=_text(item.get("body")),
+        body=_said(item.get("body"), source),
         note=_text(item.get("note")),
         auth=_text(item.get("auth")),
     )
@@ -90,27 +93,26 @@ def read_loaded_models(data: Any, source: str) -> list[LoadedModel]:
     for item in _objects(models):
         size, on_gpu = _number(item.get("size")), _number(item.get("size_vram"))
         share = on_gpu / size if size and on_gpu is not None else None
-        found.append(LoadedModel(source, _text(item.get("name") or item.get("model")), share))
+        context = _whole(item.get("context_length"))
+        found.append(LoadedModel(source, _text(item.get("name") or item.get("model")), share, context))
+    return found
+
+
+def read_adapters(data: Any, source: str) -> list[AdapterUse]:
+    """Slots for LoRA adapters, and lists of those that are loaded or asked for. Raises ValueError without both."""
+    found = []
+    for item in _objects(data):
+        slots = next((n for key in ("max_loras_per_batch", "max_loras", "slots") if (n := _whole(item.get(key)))), None)
+        lists = [{str(name) for name in value} for value in item.values() if isinstance(value, list)]
+        if slots is None or not lists:
+            raise ValueError("no number of adapter slots, or no list of adapters, in it")
+        found.append(AdapterUse(source, slots, max(len(names) for names in lists)))
     return found
 
 
 def read_monitored(data: Any, source: str) -> list[MonitoredTarget]:
     """An answer of Prometheus's /api/v1/targets, or a bare list of its target objects."""
-    items = data
-    if isinstance(data, dict):
-        items = (data.get("data") or {}).get("activeTargets", data.get("activeTargets"))
-    if not isinstance(items, list):
-        raise ValueError("no list 'activeTargets' in it")
-    return [
-        MonitoredTarget(
-            source=source,
-            job=_text((item.get("labels") or {}).get("job") or item.get("scrapePool")),
-            url=_text(item.get("scrapeUrl") or (item.get("labels") or {}).get("instance")),
-            health=_text(item.get("health") or "unknown"),
-            error=_text(item.get("lastError")),
-        )
-        for item in _objects(items)
-    ]
+    return [item.seen for item in read_targets(data, source)] + read_dropped(data, source)[:20]
 
 
 def read_queries(data: Any, source: str, families: frozenset[str]) -> list[DashboardQuery]:
@@ -184,6 +186,12 @@ def _objects(data: Any) -> Iterable[dict[str, Any]]:
     if not all(isinstance(item, dict) for item in items):
         raise ValueError("expected an object or a list of objects")
     return items
+
+
+def _said(body: Any, source: str) -> str:
+    """A probe's body as text; of an error body that was kept decoded, its message."""
+    error = None if isinstance(body, str) else read_error(body, source)
+    return error.message if error is not None else _text(body)
 
 
 def _text(value: Any) -> str:

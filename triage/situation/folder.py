@@ -10,6 +10,7 @@ import msgspec
 
 from triage.dialects.logs import read_log
 from triage.dialects.pages import read_page
+from triage.dialects.prometheus.answers import read_alerts
 from triage.dialects.streams.capture import read_capture, read_response
 from triage.domain.errors import EvidenceError
 from triage.domain.limits import Limits
@@ -22,10 +23,10 @@ from triage.domain.situation import (
     Situation,
     TargetStatus,
 )
-from triage.domain.stream import StreamReading
+from triage.domain.stream import ErrorAnswer, RequestReading, StreamReading
 from triage.domain.target import Failure, FailureReason, Target, TargetState
 from triage.domain.text import clean
-from triage.situation import facts
+from triage.situation import bodies, facts, prompts, queried
 from triage.situation.costs import costs_of_absent, costs_of_file, costs_of_source
 from triage.situation.windows import build_window, moments_of
 
@@ -81,8 +82,12 @@ class _Loader:
         self.logs: list[LogReading] = []
         self.streams: list[StreamReading] = []
         self.baseline_streams: list[StreamReading] = []
+        self.requests: list[RequestReading] = []
+        self.errors: list[ErrorAnswer] = []
+        self.prompts: list[tuple[str, bytes]] = []
         self.facts: dict[str, list[Any]] = defaultdict(list)
         self.queries: list[tuple[Any, str]] = []
+        self.queried: list[tuple[str, list[dict[str, Any]]]] = []
         self.manifest: dict[str, Any] = {}
 
     def take(self, path: Path) -> None:
@@ -149,12 +154,19 @@ class _Loader:
         if stem == "queries":
             self.queries.append((data, name))
             return
+        if stem.startswith(("query", "range")):
+            try:
+                self.queried.append((name, queried.series_in(data)))
+            except ValueError as error:
+                self._miss(name, clean(str(error), 160))
+            return
         if stem.startswith("response"):
-            reading = read_response(data, name, stem) if isinstance(data, dict) else None
-            if reading is None:
-                self._miss(name, "no answer of a known API in it")
-            else:
-                self.streams.append(reading)
+            self._take_responses(data if isinstance(data, list) else [data], stem, name)
+            return
+        request = bodies.read_request(data, name) if stem.startswith("request") else None
+        if request is not None:
+            self.requests.append(request)
+            self.prompts.append((name, prompts.prompt_text(data)))
             return
         reader = _READERS.get(stem)
         if reader is None:
@@ -165,7 +177,25 @@ class _Loader:
         except (ValueError, AttributeError) as error:
             self._miss(name, clean(str(error), 160))
 
+    def _take_responses(self, items: list[Any], stem: str, name: str) -> None:
+        """Answers that were not streamed, and bodies that say why there is none."""
+        for item in items:
+            reading = read_response(item, name, stem) if isinstance(item, dict) else None
+            error = bodies.read_error(item, name) if reading is None else None
+            if reading is not None:
+                self.streams.append(reading)
+            elif error is not None:
+                self.errors.append(error)
+            else:
+                self._miss(name, "no answer of a known API in it")
+                return
+
     def situation(self) -> Situation:
+        saved = queried.pages_of([series for _, series in self.queried], "prometheus")
+        self.scrapes += [_Scrape(one.target, False, one.at, True, one.page) for one in saved]
+        for name, series in self.queried if not saved else ():
+            if series:
+                self._miss(name, "no series of a known engine in it")
         replicas, statuses = self._replicas()
         families = frozenset().union(*(s.page.families for s in self.scrapes if s.page.engines and not s.baseline))
         queries = []
@@ -197,8 +227,16 @@ class _Loader:
             gpus=tuple(gpus),
             containers=tuple(self.facts["container"]),
             monitored=tuple(self.facts["targets"]),
+            alerts=queried.merged([*self.facts["alerts"], *self.facts["rules"]]),
             queries=tuple(queries),
             loaded_models=tuple(self.facts["ps"]),
+            requests=tuple(self.requests),
+            error_answers=tuple(self.errors),
+            answer_counts=tuple(self.facts["counts"]),
+            served_models=tuple(self.facts["models"]),
+            reuse=tuple(self.facts["requests"] + self.facts["usage"]),
+            prompt_pairs=prompts.compare_prompts(self.prompts),
+            adapters=tuple(self.facts["adapters"]),
             not_seen=tuple(self.not_seen) + costs_of_absent(present),
         )
 
@@ -244,7 +282,14 @@ _READERS: dict[str, Callable[[Any, str], list[Any]]] = {
     "probes": facts.read_probes,
     "container": facts.read_containers,
     "targets": facts.read_monitored,
+    "alerts": read_alerts,
+    "rules": read_alerts,
     "ps": facts.read_loaded_models,
+    "models": bodies.read_models,
+    "counts": bodies.read_counts,
+    "requests": prompts.read_reuse,
+    "usage": prompts.read_reuse,
+    "adapters": facts.read_adapters,
 }
 
 
@@ -254,7 +299,7 @@ def _status(scrape: _Scrape, earlier: TargetStatus | None) -> TargetStatus:
     return TargetStatus(
         target=Target(scrape.target),
         state=TargetState.OK if engine or scrape.page.gpus else TargetState.NO_METRICS,
-        failure=None if engine or scrape.page.gpus else Failure(FailureReason.NOT_METRICS, "no engine series on it"),
+        failure=None if engine or scrape.page.gpus else scrape.page.no_engine(),
         answered_at=scrape.page.at,
         age_s=0.0,
         engine=engine.engine if engine else ("gpu exporter" if scrape.page.gpus else ""),

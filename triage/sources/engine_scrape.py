@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+from triage.dialects.json_page import drains
 from triage.dialects.pages import read_page
 from triage.domain.reading import PageReading, Scrape
 from triage.domain.target import Failure, FailureReason, Target
@@ -14,6 +15,8 @@ from triage.gate.threads import call_in_daemon
 
 # Tried in this order when the URL names no metrics page and the one before answers 404.
 _PATHS = ("/metrics", "/v1/metrics", "/prometheus/metrics")
+# Where TensorRT-LLM has its page; its /metrics is a queue of JSON that every reader empties.
+_INSTEAD_OF_DRAINING = "/prometheus/metrics"
 # Targets in flight at once. Enough that a hundred dark ones, which take their whole time-out, hold up nobody;
 # few enough that the answers of a large fleet do not wait for one another inside their time-outs (0.9 ms each).
 _AT_ONCE = 256
@@ -59,6 +62,7 @@ class _Engine:
         address = client.address
         self._paths = (address.metrics,) if address.metrics else tuple([address.prefix + path for path in _PATHS])
         self._path = self._paths[0]
+        self._draining: str | None = None
         self._searched = False
         self._unread: asyncio.Future[PageReading | Exception] | None = None
 
@@ -80,20 +84,33 @@ class _Engine:
         await self._client.close()
 
     async def _fetch(self, deadline: float) -> Answer | Failure:
-        """The page's bytes. On 404 the other usual paths are asked, once until something else than 404 comes."""
+        """The page's bytes. On 404 the other usual paths are asked, once until something else than 404 comes.
+
+        A route that readers empty is read once, by accident, and never again.
+        """
         answer = await self._client.get(self._path)
+        if isinstance(answer, Answer) and drains(answer.body):
+            self._draining, self._path = self._path, self._client.address.prefix + _INSTEAD_OF_DRAINING
+            left_s = max(deadline - time.monotonic(), 0.1)
+            answer = await self._client.get(self._path, timeout_s=left_s)
         if not _is_not_found(answer):
             self._searched = False
             return answer
         for path in () if self._searched else self._paths:
             left_s = deadline - time.monotonic()
-            if path != self._path and left_s > 0:
+            if path not in (self._path, self._draining) and left_s > 0:
                 other = await self._client.get(path, timeout_s=left_s)
                 if isinstance(other, Answer):
                     self._path = path
                     return other
         self._searched = True
         assert isinstance(answer, Failure)
+        if self._draining:
+            return Failure(
+                answer.reason,
+                f"nothing at {self._path}; {self._draining} is JSON that every reader takes away",
+                answer.status,
+            )
         said = f" ({answer.detail})" if answer.detail else ""
         return Failure(answer.reason, f"nothing at {' or '.join(self._paths)}{said}", answer.status)
 
@@ -111,7 +128,7 @@ class _Engine:
         if isinstance(page, Failure) or page.families:
             return page
         if head.startswith((b"{", b"[")):
-            return _not_metrics("JSON, not the Prometheus text format", answer)
+            return _not_metrics(page.problems[0], answer)
         if head.startswith(b"#"):
             return _not_metrics("a page without a single series", answer)
         return _not_metrics(f"no series in it; it begins with {first_sentence(body)[:60]!r}", answer)

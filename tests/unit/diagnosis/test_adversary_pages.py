@@ -57,8 +57,8 @@ def folder(tmp: Path, **files: str) -> Path:
 
 
 def test_a_page_of_another_program_is_not_a_missing_engine(tmp_path: Path) -> None:
-    tgi = "tgi_queue_size 40\ntgi_batch_current_size 32\nprocess_cpu_seconds_total 9\n"
-    case = load_folder(folder(tmp_path, metrics_t0__prom=tgi, metrics_t1__prom=tgi))
+    other = "lmdeploy:num_requests_waiting 40\nlmdeploy:num_requests_running 32\nprocess_cpu_seconds_total 9\n"
+    case = load_folder(folder(tmp_path, metrics_t0__prom=other, metrics_t1__prom=other))
     assert diagnose(case).verdicts[0].kind is Kind.INSUFFICIENT_DATA
 
 

@@ -334,7 +334,7 @@ def test_visible_text_at_once_is_no_hidden_reasoning() -> None:
 
 def test_a_truncated_stream_is_not_healthy() -> None:
     cut = stream(completeness=Completeness.TRUNCATED, first_visible_s=0.2, visible_chars=500)
-    assert first(situation(serving(), streams=(cut,))).kind is Kind.INSUFFICIENT_DATA
+    assert first(situation(serving(), streams=(cut,))).kind is Kind.TRUNCATED_STREAM
 
 
 # ---- the watcher

@@ -240,7 +240,8 @@ async def test_a_request_waits_behind_the_others(spec: Callable[..., ReplicaSpec
             order.append(name)
 
         first = asyncio.create_task(ask("long, first", 15))
-        await until(lambda: served.replica.engine.open_requests == 1)
+        # On a busy machine the engine may catch up and end the first one between two looks.
+        await until(lambda: served.replica.engine.open_requests == 1 or first.done())
         await asyncio.gather(first, ask("short, second", 1))
     assert order == ["long, first", "short, second"]
 

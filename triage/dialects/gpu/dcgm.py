@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from triage.dialects.plan import PageIndex
+from triage.dialects.series import PageIndex
 from triage.domain.reading import GpuReading
 from triage.domain.text import clean
 

@@ -5,13 +5,16 @@ are looked at closely. 100 MB take seconds.
 """
 
 from collections import Counter, deque
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from triage.dialects.logs.recognise import recognise
-from triage.dialects.logs.table import Harmless, Limit, Marker, Progress, marker_table
+from triage.dialects.logs.starts import StartFollower
+from triage.dialects.logs.table import Harmless, Launch, Limit, Marker, Progress, ReuseRow, Stop, marker_table
 from triage.dialects.logs.throughput import NEEDLES, proves_progress, read_throughput
-from triage.dialects.logs.times import time_of
+from triage.dialects.logs.times import clock_of, time_of
+from triage.dialects.logs.usage import read_usage
 from triage.domain.logs import LogEvent, LogKind, LogMark, LogReading, ThroughputLine
+from triage.domain.prompts import Reuse
 from triage.domain.text import clean
 
 # A line is looked at within this distance of the words that were found, to both sides.
@@ -20,10 +23,17 @@ _LONGEST_TEXT = 300
 # Of each mark this many events are kept, from the beginning and from the end: 9 × 22 stay below 200.
 _KEPT_FIRST, _KEPT_LAST = 10, 12
 _MOST_REPORTS = 2000
+_MOST_REUSES = 200
+# The last line with a clock is looked for among so many characters at the end.
+_TAIL = 16 * 1024
+# uvicorn's line of an answered request, bare and inside Docker's json-file log: the server listens.
+_ANSWERED = ('HTTP/1.1" 2', 'HTTP/1.1\\" 2')
+_ENDS = (LogMark.STARTED, LogMark.FATAL)
 # These systems run other engines: their logs carry the engines' lines.
 _WRAPPERS = frozenset({"", "dynamo", "ray"})
 _NO_ENGINES = (("kernel",), ("exporter",))
 _SEARCHED = {LogKind.ENGINE: None, LogKind.UNKNOWN: None, LogKind.KERNEL: "kernel", LogKind.EXPORTER: "exporter"}
+_Row: TypeAlias = Marker | Launch | Stop | Limit | Progress | ReuseRow
 
 
 class _Hit(NamedTuple):
@@ -31,7 +41,7 @@ class _Hit(NamedTuple):
 
     position: int
     order: int
-    row: Marker | Limit | Progress | None
+    row: _Row | None
 
 
 def read_log(text: str, source: str, target: str, year: int | None = None) -> LogReading:
@@ -44,8 +54,14 @@ def read_log(text: str, source: str, target: str, year: int | None = None) -> Lo
     notes = _Notes(year, name)
     if kind in _SEARCHED:
         _walk(text, _hits(text, _SEARCHED[kind] or name), notes)
+        answered = max(map(text.rfind, _ANSWERED)) if notes.starts.newest_line() else -1
+        if answered >= 0:
+            number = text.count("\n", 0, answered) + 1
+            if number > notes.starts.newest_line():
+                notes.starts.served(number)
     if kind is LogKind.UNKNOWN and notes.engine:
         kind = LogKind.ENGINE
+    searched = kind in _SEARCHED
     return LogReading(
         source=source,
         target=target,
@@ -57,13 +73,20 @@ def read_log(text: str, source: str, target: str, year: int | None = None) -> Lo
         throughput=tuple(notes.reports),
         sequence_limit=notes.limit,
         last_progress_line=notes.progress,
+        started=notes.starts.count,
+        starts=notes.starts.starts(),
+        stopped_line=notes.stopped,
+        last_clock=_last_clock(text) if searched else None,
+        reuse=tuple(notes.reuse) if searched else read_usage(text),
     )
 
 
 def _hits(text: str, name: str) -> list[_Hit]:
     """Every line with words of the table, and the newest throughput reports, by position."""
     table = marker_table()
-    rows: tuple[Marker | Limit | Progress, ...] = (*table.marker, *table.limit, *table.progress)
+    rows: tuple[_Row, ...] = (
+        *table.marker, *table.launch, *table.stop, *table.limit, *table.progress, *table.reuse
+    )  # fmt: skip
     hits: list[_Hit] = []
     for order, row in enumerate(rows):
         if not _concerns(row, name):
@@ -71,8 +94,8 @@ def _hits(text: str, name: str) -> list[_Hit]:
         found = text.find(row.needle)
         while found >= 0:
             hits.append(_Hit(found, order, row))
-            end = text.find("\n", found)
-            found = text.find(row.needle, end) if end >= 0 else -1
+            end = _part_end(text, found)
+            found = text.find(row.needle, end) if end < len(text) else -1
     reports: list[_Hit] = []
     for needle in NEEDLES:
         found, left = text.rfind(needle), _MOST_REPORTS
@@ -84,26 +107,44 @@ def _hits(text: str, name: str) -> list[_Hit]:
     return sorted(hits + reports, key=lambda hit: hit[:2])
 
 
-def _concerns(row: Marker | Limit | Progress, name: str) -> bool:
+def _concerns(row: _Row, name: str) -> bool:
     """Whether words of this row can be in such a log."""
     if not row.engines or name in row.engines:
         return True
     return name in _WRAPPERS and row.engines not in _NO_ENGINES
 
 
+def _part_end(text: str, position: int) -> int:
+    """End of the line, or of the part of it that a progress bar drew over with CR."""
+    end = text.find("\n", position)
+    end = len(text) if end < 0 else end
+    turn = text.find("\r", position, end)
+    return end if turn < 0 else turn
+
+
+def _last_clock(text: str) -> float | None:
+    """Clock of the last line that has one."""
+    for line in reversed(text[-_TAIL:].split("\n")):
+        clock = clock_of(clean(line, _REACH)) if line else None
+        if clock is not None:
+            return clock.seconds
+    return None
+
+
 def _walk(text: str, hits: list[_Hit], notes: "_Notes") -> None:
     table = marker_table()
     number, counted = 1, 0
-    current, line = -1, ""
+    current, line, end = -1, "", -1
     harmless: Harmless | None = None
     for hit in hits:
         number += text.count("\n", counted, hit.position)
         counted = hit.position
         if number != current:
-            current = number
+            notes.begin(number)
+        if number != current or hit.position > end:
+            current, end = number, _part_end(text, hit.position)
             line = _line_around(text, hit.position)
             harmless = table.harmless_in(line)
-            notes.begin(number)
         if harmless is None or (isinstance(hit.row, Marker) and hit.row.mark in harmless.allows):
             notes.take(hit.row, line)
 
@@ -133,6 +174,10 @@ class _Notes:
         self.engine = engine
         self.counts: Counter[LogMark] = Counter()
         self.reports: deque[ThroughputLine] = deque(maxlen=_MOST_REPORTS)
+        self.reuse: deque[Reuse] = deque(maxlen=_MOST_REUSES)
+        self.starts = StartFollower()
+        self.stopped: int | None = None
+        self._dead = False
         self.limit: int | None = None
         self.progress: int | None = None
         self._first: dict[LogMark, list[_Found]] = {mark: [] for mark in LogMark}
@@ -145,7 +190,7 @@ class _Notes:
     def begin(self, number: int) -> None:
         self._number, self._marked = number, False
 
-    def take(self, row: Marker | Limit | Progress | None, line: str) -> None:
+    def take(self, row: _Row | None, line: str) -> None:
         """One row of the table whose needle is in the current line."""
         if row is None:
             self._report(line)
@@ -159,9 +204,29 @@ class _Notes:
             self.limit = int(found[1]) or self.limit
         elif isinstance(row, Progress):
             self.progress = self._number
-        elif not self._marked:
-            self._marked = True
-            self._event(row.mark, line, found.start())
+            self.starts.served(self._number)
+        elif isinstance(row, ReuseRow):
+            self.reuse.append(Reuse(found["track"], int(found["prompt"]), int(found["cached"])))
+        elif isinstance(row, Stop):
+            self.stopped = self._number
+            self.starts.stopped(self._number)
+        elif isinstance(row, Launch):
+            self._live_again()
+            self.starts.take(row, found, line, self._number, clock_of(line))
+        elif row.mark is not LogMark.FATAL or self._dead or self.stopped is None:
+            # Of a process that was told to stop, fatal words are part of its orderly end.
+            if row.mark is LogMark.FATAL:
+                self._dead = True
+            elif row.mark is LogMark.STARTED or row.begins:
+                self._live_again()
+            if row.phase is not None or row.mark in _ENDS:
+                self.starts.take(row, found, line, self._number, clock_of(line))
+            if not self._marked:
+                self._marked = True
+                self._event(row.mark, line, found.start())
+
+    def _live_again(self) -> None:
+        self.stopped, self._dead = None, False
 
     def events(self) -> tuple[LogEvent, ...]:
         kept = [found for mark in LogMark for found in (*self._first[mark], *self._last[mark])]
@@ -185,6 +250,7 @@ class _Notes:
         if report is None:
             return
         self.reports.append(report)
+        self.starts.served(self._number)
         before, self._reported[report.rank] = self._reported.get(report.rank, 0), self._number
         if not proves_progress(report):
             return

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from triage.dialects.logs.usage import reuse_of
 from triage.domain.logs import LogKind
 from triage.domain.text import clean
 
@@ -103,6 +104,7 @@ def _json_shape(line: str) -> tuple[LogKind, str]:
         return _shape(clean(inner.rstrip("\n"), _LONGEST_LINE).lstrip("{"))
     if "level" in record and "message" in record and ("span_name" in record or "target" in record):
         return LogKind.ENGINE, "dynamo"
-    if record.keys() & _STATUS_KEYS or {"prompt_tokens", "completion_tokens"} <= record.keys():
+    counts = {"prompt_tokens", "completion_tokens"} <= record.keys() or reuse_of(record) is not None
+    if record.keys() & _STATUS_KEYS or counts:
         return LogKind.ACCESS, next((name for key, name in _GATEWAY_KEYS.items() if key in record), "")
     return LogKind.UNKNOWN, ""

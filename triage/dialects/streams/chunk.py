@@ -10,7 +10,6 @@ from triage.domain.text import clean
 _FINISH = {
     "end_turn": "stop",
     "stop_sequence": "stop",
-    "pause_turn": "stop",
     "eos": "stop",
     "eos_token": "stop",
     "word": "stop",
@@ -38,6 +37,7 @@ class ToolPart(NamedTuple):
     name: str = ""
     arguments: str = ""
     whole: bool = False
+    id: str = ""
 
 
 class Usage(NamedTuple):
@@ -52,6 +52,7 @@ class Chunk(NamedTuple):
     """What one event carries. thought: reasoning took place without text. done: the protocol's terminator.
 
     finish: in the words of OpenAI's chat API, "" when the event does not finish anything.
+    begun, ended: choices that this event belongs to, and those that it finishes, where an answer can have several.
     """
 
     protocol: str
@@ -65,6 +66,8 @@ class Chunk(NamedTuple):
     model: str = ""
     done: bool = False
     ping: bool = False
+    begun: tuple[int, ...] = ()
+    ended: tuple[int, ...] = ()
 
 
 def finish_word(reason: Any) -> str:

@@ -5,6 +5,9 @@ from typing import NamedTuple
 from triage.dialects.streams.chunk import Usage
 from triage.domain.stream import Completeness
 
+# Nothing visible is no fault here: the answer was held back on purpose, goes on in the next turn (Anthropic), or
+# nothing was asked but to load a model or to let it go (Ollama).
+_SILENT_ENDS = ("content_filter", "pause_turn", "load", "unload")
 # With a token limit below this a request asks for too little to expect visible text: a one-token
 # probe of a reasoning model is spent on reasoning, and says nothing.
 _TOO_SHORT = 5
@@ -37,6 +40,7 @@ class Facts(NamedTuple):
     broken_tool: str
     usage: Usage
     idle_s: float | None
+    unfinished: int = 0  # choices, of several, that have no finish reason
 
 
 def judge(facts: Facts) -> tuple[Completeness, str]:
@@ -47,9 +51,15 @@ def judge(facts: Facts) -> tuple[Completeness, str]:
         return _unfinished(facts)
     if facts.finish in ("abort", "error"):
         return Completeness.ABORTED, f"finish reason {facts.finish}"
+    if facts.unfinished and (facts.done or facts.clean is not None):
+        return Completeness.TRUNCATED, f"{_choices(facts.unfinished)} without a finish reason"
     if facts.broken_tool:
         return Completeness.LENGTH_IN_TOOL, facts.broken_tool
     return _content(facts) or _ending(facts)
+
+
+def _choices(number: int) -> str:
+    return "one of several answers ended" if number == 1 else f"{number} of several answers ended"
 
 
 def _unfinished(facts: Facts) -> tuple[Completeness, str]:
@@ -71,7 +81,7 @@ def _content(facts: Facts) -> tuple[Completeness, str] | None:
     completion, reasoning = facts.usage.completion, facts.usage.reasoning
     received = facts.reasoning_chars + facts.visible_chars + facts.tool_chars
     if not facts.visible_chars and not facts.tool_calls:
-        if completion == 0:
+        if completion == 0 or facts.finish in _SILENT_ENDS:
             return None
         if facts.finish == "length":
             if completion is not None and completion < _TOO_SHORT:

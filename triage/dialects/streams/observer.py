@@ -7,10 +7,11 @@ import msgspec
 
 from triage.dialects.streams.chunk import Chunk, Usage
 from triage.dialects.streams.completeness import Facts, judge
+from triage.dialects.streams.markup import CallWatch
 from triage.dialects.streams.protocols import read_payload
 from triage.dialects.streams.responses import RESPONSES
 from triage.dialects.streams.tags import ThinkTags
-from triage.dialects.streams.tally import MarkupWatch, Tally, ToolCalls
+from triage.dialects.streams.tally import Tally, ToolCalls
 from triage.domain.stream import StreamReading
 
 _DONE = "[DONE]"
@@ -36,7 +37,9 @@ class StreamObserver:
         self._usage = Usage()
         self._reasoning, self._visible = Tally(), Tally()
         self._tags: ThinkTags | None = ThinkTags(self._reasoning, self._visible)
-        self._markup = MarkupWatch()
+        self._written, self._thought_call = CallWatch(), CallWatch()
+        self._begun: set[int] = set()
+        self._ended: set[int] = set()
         self._tools = ToolCalls()
         self._thought_s: float | None = None
 
@@ -77,6 +80,8 @@ class StreamObserver:
             self._first_event_s = t
         self._events += 1
         self._finish = self._finish or chunk.finish
+        self._begun.update(chunk.begun)
+        self._ended.update(chunk.ended)
         self._error = self._error or chunk.error
         self._done = self._done or chunk.done
         self._count_usage(chunk.usage)
@@ -84,13 +89,16 @@ class StreamObserver:
             return  # the end event repeats what the deltas carried
         self._count_text(chunk, t)
 
-    def close(self, t: float | None, clean: bool | None) -> StreamReading:
+    def close(self, t: float | None, clean: bool | None, left: bool = False) -> StreamReading:
         """The end. clean: the server closed in order (True), it was cut (False), we stopped or nobody knows (None).
 
-        t: seconds since the request when the connection, or the recording of it, ended.
+        t: seconds since the request when the connection, or the recording of it, ended. left: the client ended it.
         """
         if self._tags is not None:
             self._tags.finish()
+        self._written.finish()
+        self._thought_call.finish()
+        broken_tool = self._tools.broken()
         closed_s = t if t is not None else self._seen_s
         self._timed = self._timed or t is not None
         error = self._error or (f"HTTP {self._status}" if self._status is not None and self._status >= 400 else "")
@@ -108,14 +116,15 @@ class StreamObserver:
                 visible_chars=self._visible.chars,
                 tool_chars=self._tools.chars,
                 tool_calls=len(self._tools),
-                broken_tool=self._tools.broken(),
+                broken_tool=broken_tool,
                 usage=self._usage,
                 idle_s=idle_s,
+                unfinished=len(self._begun - self._ended),
             )
         )
         notes = [detail] if detail else []
-        if self._markup.found:
-            notes.append(f"tool-call markup {self._markup.found} in the visible text")
+        if self._written.marker:
+            notes.append(f"tool-call markup {self._written.marker} in the visible text")
         if self._broken and self._finish:
             notes.append(f"{self._broken} events are not JSON")
         first_reasoning = self._reasoning.first_s if self._reasoning.first_s is not None else self._thought_s
@@ -145,6 +154,11 @@ class StreamObserver:
             events=self._events,
             status=self._status,
             detail="; ".join(notes),
+            markup=self._written.marker,
+            written_call=self._written.name,
+            hidden_call=self._thought_call.name,
+            broken_arguments=broken_tool,
+            left=left,
         )
 
     def _mark(self, t: float | None) -> None:
@@ -161,16 +175,21 @@ class StreamObserver:
     def _count_text(self, chunk: Chunk, t: float | None) -> None:
         if chunk.reasoning:
             self._reasoning.add(chunk.reasoning, t)
+            self._thought_call.feed(chunk.reasoning)
             self._stop_tags()
         elif chunk.thought:
             self._stop_tags()
             self._thought_s = t if self._thought_s is None else self._thought_s
         if chunk.content:
+            visible = chunk.content
             if self._tags is not None:
-                self._markup.feed(self._tags.feed(chunk.content, t))
+                before = self._visible.chars
+                visible = self._tags.feed(chunk.content, t)
+                if self._visible.chars < before:
+                    self._written = CallWatch()  # what looked visible so far was reasoning
             else:
                 self._visible.add(chunk.content, t)
-                self._markup.feed(chunk.content)
+            self._written.feed(visible)
         for part in chunk.tools:
             self._tools.add(part, t)
         if chunk.reasoning or chunk.content or chunk.tools:

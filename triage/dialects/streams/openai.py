@@ -31,20 +31,28 @@ def read_openai(payload: Mapping[str, Any]) -> Chunk:
     reasoning = content = finish = ""
     thought = False
     tools: list[ToolPart] = []
+    begun: list[int] = []
+    ended: list[int] = []
     protocol = COMPLETIONS if str(payload.get("object", "")).startswith("text_completion") else CHAT
     for position, item in enumerate(list_of(payload.get("choices"))[:_MOST_CHOICES]):
         choice = object_of(item)
+        index = count_of(choice.get("index"))
+        place = position if index is None else index
         message = choice.get("delta", choice.get("message"))
         if isinstance(message, Mapping):
             words, seen = _reasoning(message)
             reasoning += words
             thought = thought or seen
             content += _visible(message)
-            tools += _tools(message, count_of(choice.get("index")) or position)
+            tools += _tools(message, place)
         else:
             protocol = COMPLETIONS
             content += text_of(choice.get("text"))
-        finish = finish or finish_word(choice.get("finish_reason"))
+        word = finish_word(choice.get("finish_reason"))
+        finish = _worse(finish, word)
+        begun.append(place)
+        if word:
+            ended.append(place)
     return Chunk(
         protocol=protocol,
         reasoning=reasoning,
@@ -54,7 +62,14 @@ def read_openai(payload: Mapping[str, Any]) -> Chunk:
         finish=finish,
         usage=usage_of(payload),
         model=model_of(payload),
+        begun=tuple(begun),
+        ended=tuple(ended),
     )
+
+
+def _worse(one: str, other: str) -> str:
+    """Of the finish reasons of several choices the one that is no answer, else the first."""
+    return other if not one or other in ("abort", "error") else one
 
 
 def usage_of(payload: Mapping[str, Any]) -> Usage | None:
@@ -107,7 +122,8 @@ def _tools(message: Mapping[str, Any], choice: int) -> list[ToolPart]:
     for position, item in enumerate(list_of(message.get("tool_calls"))):
         call = object_of(item)
         index = count_of(call.get("index"))
-        parts.append(_tool(f"{choice}.{position if index is None else index}", call.get("function")))
+        part = _tool(f"{choice}.{position if index is None else index}", call.get("function"))
+        parts.append(part._replace(id=text_of(call.get("id"))))
     if isinstance(message.get("function_call"), Mapping):
         parts.append(_tool(f"{choice}.f", message["function_call"]))
     return parts

@@ -20,6 +20,7 @@ RESPONSES = "openai-responses"
 _END = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 _REASONING = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta", "response.reasoning.delta")
 _VISIBLE = ("response.output_text.delta", "response.refusal.delta")
+_NOT_YET = ("queued", "in_progress")
 # A custom tool takes free text: nothing about it can be checked.
 _FREE_TOOL = "custom_tool_call"
 
@@ -63,7 +64,8 @@ def read_response_body(body: Mapping[str, Any], ended: str = "") -> Chunk:
             content += text_of(item.get("content"))
     status = ended or str(body.get("status") or "completed")
     reason = object_of(body.get("incomplete_details")).get("reason") if status == "incomplete" else status
-    finish = finish_word(reason) or "length"
+    # A body that is asked for while the answer is made, or will be, finishes nothing.
+    finish = "" if status in _NOT_YET else finish_word(reason) or "length"
     return Chunk(
         RESPONSES,
         reasoning=reasoning,
@@ -73,7 +75,7 @@ def read_response_body(body: Mapping[str, Any], ended: str = "") -> Chunk:
         usage=usage_of(body),
         error=error_of(body.get("error")) or ("the response failed" if status == "failed" else ""),
         model=model_of(body),
-        done=True,
+        done=status not in _NOT_YET,
     )
 
 
@@ -83,4 +85,5 @@ def _is_tool(item: Mapping[str, Any]) -> bool:
 
 def _tool(item: Mapping[str, Any], key: str) -> ToolPart:
     arguments = text_of(item.get("arguments"))
-    return ToolPart(key, text_of(item.get("name")), arguments, whole=item.get("type") == _FREE_TOOL)
+    free = item.get("type") == _FREE_TOOL
+    return ToolPart(key, text_of(item.get("name")), arguments, whole=free, id=text_of(item.get("call_id")))

@@ -158,7 +158,8 @@ CONTENT = 'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
     [
         (": connection closed cleanly by server", C.TRUNCATED, 2.5),
         (": connection reset by peer at t=4.1", C.TRUNCATED, 4.1),
-        (": curl: (28) operation timed out", C.TRUNCATED, 2.5),
+        (": upstream timed out", C.TRUNCATED, 2.5),
+        (": curl: (28) operation timed out", C.OPEN, 2.5),  # the client's own limit
         (": capture ended by observer at t=30.0", C.OPEN, 30.0),
         (": client stopped reading", C.OPEN, 2.5),
         (": ping - keep-alive timeout 5 s", C.OPEN, 2.5),

@@ -1,0 +1,81 @@
+"""What requests in an engine's queue wait for: a slot, or something that more room would not give them."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from triage.diagnosis.text import count, many
+from triage.diagnosis.view import ReplicaView
+from triage.domain.absence import known
+from triage.domain.quantity import Quantity
+from triage.domain.situation import AdapterUse
+from triage.domain.verdict import Direction, Evidence, Family
+
+_TWICE = "send one short request twice, cold and warm: both must wait equally long when it is a queue"
+_NEXT = {
+    "adapter-slots": "send one short request without an adapter: it must not wait",
+    "grammar-queue": "send one short request without a schema: it must not wait",
+    "handoff-queue": "look at the queues and KV room of both roles: the one that is full holds the other up",
+}
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """detail: sub-cause or None. words: go behind "requests wait"."""
+
+    detail: str | None
+    words: str
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def next_test(self) -> str:
+        return _NEXT.get(self.detail or "", _TWICE)
+
+
+def waited_for(view: ReplicaView, adapters: Sequence[AdapterUse], flat: bool) -> Reason:
+    """The reason that the gauges give. adapters: what was said of the only engine. flat: the batch is full-sized."""
+    for quantity, detail, words in (
+        (Quantity.GRAMMAR_QUEUE, "grammar-queue", "for their grammar to be compiled"),
+        (Quantity.HANDOFF_QUEUE, "handoff-queue", "for the hand-over between prefill and decode"),
+    ):
+        track, waiting = view.track(quantity), view.queued
+        if track is not None and waiting is not None and track.low > 0 and track.mean >= waiting.mean / 2:
+            return Reason(detail, words, (_gauge(view, quantity, f"{many(track.last, 'request')} in it", track.last),))
+    slots, wanted = view.track(Quantity.ADAPTER_SLOTS), view.track(Quantity.ADAPTERS_WAITING)
+    deferred, room = view.track(Quantity.WAITING_DEFERRED), view.waiting
+    on_purpose = deferred is not None and deferred.mean > (room.mean if room is not None else 0.0)
+    split = deferred is not None and view.track(Quantity.WAITING_CAPACITY) is not None
+    if slots is not None and wanted is not None and wanted.last > 0 and (on_purpose or not split):
+        text = f"{many(wanted.last, 'adapter')} without a slot, {count(slots.last)} slots"
+        return Reason(
+            "adapter-slots", "for a free adapter slot", (_gauge(view, Quantity.ADAPTERS_WAITING, text, wanted.last),)
+        )
+    if on_purpose:
+        return Reason(None, "on purpose: for an adapter, a KV transfer or a grammar")
+    limit = view.sequence_limit
+    full = known(limit) and view.running is not None and view.running.high >= limit
+    if full:
+        return Reason("sequence-limit", f"for one of {count(limit)} slots" if known(limit) else "for a slot")
+    more = next((use for use in adapters if use.wanted > use.slots), None)
+    if more is not None and view.running is not None and view.running.high <= more.slots:
+        return Reason("adapter-slots", "for a free adapter slot", (_asked(more),))
+    return Reason("sequence-limit", "for a slot") if flat else Reason(None, "for a slot")
+
+
+def _gauge(view: ReplicaView, quantity: Quantity, text: str, value: float) -> Evidence:
+    return view.evidence(
+        quantity.value.replace("_", "-"), text, quantity=quantity, strength=1, value=value, threshold=0.0
+    )
+
+
+def _asked(use: AdapterUse) -> Evidence:
+    return Evidence(
+        id="engine.adapters",
+        direction=Direction.FOR,
+        strength=1,
+        family=Family.ENGINE,
+        text=f"{use.wanted} adapters are asked for, {use.slots} fit into a batch",
+        value=float(use.wanted),
+        unit="adapters",
+        threshold=float(use.slots),
+        source=use.source,
+    )

@@ -1,0 +1,1 @@
+"""Prometheus's API: dialect tables to selectors, its answers to pages, targets and alerts."""
