@@ -7,7 +7,7 @@ import pytest
 
 from tests.data import RECORDINGS
 from triage.diagnosis.diagnose import diagnose
-from triage.domain.verdict import Kind, Verdict
+from triage.domain.verdict import Confidence, Kind, Verdict
 from triage.situation.folder import load_folder
 
 
@@ -42,6 +42,15 @@ def test_the_client_side_of_that_death_is_a_second_witness(tmp_path: Path) -> No
     )
     assert verdict.kind is Kind.ENGINE_DEAD
     assert {item.family.value for item in verdict.evidence} == {"engine", "probe"}
+
+
+def test_a_stopped_scheduler_is_told_by_the_front_end_that_goes_on(tmp_path: Path) -> None:
+    """Its own gauges are from before it stopped: none running. No probe was sent."""
+    stopped = "sglang/sglang-0.5.23-scheduler-stopped"
+    verdict = first(tmp_path, metrics_t0=f"{stopped}-t0.prom", metrics_t1=f"{stopped}-t1.prom")
+    assert (verdict.kind, verdict.confidence) == (Kind.ENGINE_STALLED, Confidence.LIKELY)
+    assert "2 requests are inside" in verdict.summary
+    assert "engine.no-cpu" in {item.id for item in verdict.evidence}
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tests.integration.monitored import (
 from triage.diagnosis.diagnose import diagnose
 from triage.dialects.pages import read_page
 from triage.domain.limits import Limits
-from triage.domain.monitoring import MonitoringReading, Trouble
+from triage.domain.monitoring import MonitoringReading, Past, Trouble
 from triage.domain.quantity import Quantity as Q
 from triage.domain.reading import Scrape
 from triage.domain.situation import Replica, Situation, TargetStatus
@@ -101,12 +101,14 @@ class Watcher:
         self.store = Store((), window_s=WINDOW_S, limits=Limits())
         self.scrapes: list[Scrape] = []
         self.told: MonitoringReading | None = None
+        self.past: tuple[Past, ...] = ()
 
     async def look(self) -> Situation:
         readings = await self.source.read()
         self.store.add(readings)
         self.scrapes += [one for one in readings if isinstance(one, Scrape)]
         self.told = next((one for one in readings if isinstance(one, MonitoringReading)), self.told)
+        self.past = (self.told.past if self.told else None) or self.past
         return self.store.situation(time.time(), 1.0)
 
     async def until(self, ready: Callable[[Situation], bool], patience_s: float = 20.0) -> Situation:
@@ -219,10 +221,17 @@ async def test_a_target_that_dies(watch: Watch, world: World) -> None:
     verdicts = diagnose(situation).verdicts
     dead = next(verdict for verdict in verdicts if verdict.kind is Kind.ENGINE_DEAD)
     assert (dead.scope.replica, dead.detail, dead.confidence) == ("dies", "process-gone", Confidence.LIKELY)
-    down = [target for target in situation.monitored if target.health == "down"]
-    assert [target.url for target in down] == [f"http://{world.engines['dies'].address}/metrics"], "and not: elsewhere"
+    down = {target.url for target in situation.monitored if target.health == "down"}
+    assert f"http://{world.engines['dies'].address}/metrics" in down
+    assert not any(":1/" in url for url in down), "what is no engine's target is nobody's business here"
     assert watcher.told is not None
     assert [one for one in watcher.told.troubles if one.trouble is Trouble.TARGET_DOWN and "refused" in one.says]
+    # Who comes later, as people do after a page, learns the same from what the server remembers.
+    late = await watch().look()
+    again = status_of(late, "dies")
+    assert again is not None
+    assert (again.state, again.answered_at) == (TargetState.DARK, pytest.approx(status.answered_at, abs=8.0))
+    assert Kind.ENGINE_DEAD in {verdict.kind for verdict in diagnose(late).verdicts}
 
 
 async def test_a_target_that_restarts(watch: Watch, world: World) -> None:
@@ -288,6 +297,7 @@ async def test_a_replica_that_is_scraped_directly_counts_once(watch: Watch, worl
     situation = await watcher.until(windows("chat-b"))
     assert replica_of(situation, "chat-a") is None
     assert replica_of(situation, "mine") is None
+    assert "mine" in {past.target for past in watcher.past}, "what was usual for it is known all the same"
 
 
 def write_past(folder: Path, engine: Engine) -> None:

@@ -64,7 +64,7 @@ def prometheus(**replies: object) -> Handler:
                 "survey"
                 if question.startswith("count by")
                 else "newest"
-                if question.startswith("max(")
+                if question.startswith("max by")
                 else "past"
                 if "time" in parse_qs(parts.query)
                 else "samples"
@@ -110,6 +110,21 @@ async def blind(gate: Gate, url: str, **access: object) -> MonitoringTrouble:
 
 
 ERROR = '{"status":"error","errorType":"%s","error":"%s"}'
+IDS = [
+    "403",
+    "401",
+    "404",
+    "login-page",
+    "other-json",
+    "text",
+    "number",
+    "redirect",
+    "samples",
+    "points",
+    "query-time-out",
+    "503",
+    "large",
+]
 MEMORY = "query processing would load too many samples into memory in query execution"
 
 
@@ -140,7 +155,7 @@ MEMORY = "query processing would load too many samples into memory in query exec
         (answer("", "503 Service Unavailable"), Trouble.UNREADABLE, "5xx: 503", "by hand"),
         (answer(b"x" * 34_000_000), Trouble.TOO_MANY_POINTS, "too large", "matchers"),
     ],
-    ids="403 401 404 login-page other-json text number redirect samples points query-time-out 503 large".split(),
+    ids=IDS,
 )
 async def test_a_first_question_that_fails(
     serve: Serve, gate: Gate, reply: bytes, trouble: Trouble, says: str, todo: str
@@ -192,10 +207,10 @@ async def test_never_any_series(serve: Serve, gate: Gate) -> None:
 
 
 async def test_series_that_stopped_within_the_hour(serve: Serve, gate: Gate) -> None:
-    newest = {"resultType": "vector", "result": [{"metric": {}, "value": [AT, str(AT - 840)]}]}
+    newest = {"resultType": "vector", "result": [{"metric": {"job": "engines"}, "value": [AT, str(AT - 840)]}]}
     found = await blind(gate, (await serve(prometheus(samples=matrix(), newest=newest))).url)
     assert found.trouble is Trouble.STALE
-    assert found.says == "the newest sample of vllm:generation_tokens_total is 14 min old"
+    assert found.says == "the newest vllm:generation_tokens_total is 14 min old"
 
 
 async def test_a_target_that_was_never_scraped(serve: Serve, gate: Gate) -> None:
@@ -233,6 +248,15 @@ async def test_alerts_and_targets_that_cannot_be_read_cost_only_themselves(serve
         "no baseline",
         "targets",
     ]
+
+
+async def test_a_store_without_targets_and_rules_is_no_wrong_server(serve: Serve, gate: Gate) -> None:
+    missing = answer("404 page not found", "404 Not Found")
+    handler = prometheus(targets=missing, rules=missing, alerts=missing)
+    scrapes, told = await read(gate, (await serve(handler)).url)
+    assert len(scrapes) == 2
+    said = [str(one) for one in told.troubles if one.trouble is not Trouble.CLOCK]
+    assert said == ["targets are not to be had from this server", "alerts are not to be had from this server"]
 
 
 async def test_clocks_that_differ_are_told_and_the_times_shifted(serve: Serve, gate: Gate) -> None:

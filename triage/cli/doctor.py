@@ -35,7 +35,8 @@ def run_doctor(options: SourceOptions, output: OutputFormat) -> int:
     else:
         width = min(terminal_width(), _WIDTH)
         write(to_markdown(report) if output is OutputFormat.MARKDOWN else to_text(report, width))
-    return Exit.OK if all(check.state is TargetState.OK for check in report.targets) else Exit.WRONG
+    well = not report.unread and all(check.state is TargetState.OK for check in report.targets)
+    return Exit.OK if well else Exit.WRONG
 
 
 def to_text(report: DoctorReport, width: int = _WIDTH) -> str:
@@ -48,6 +49,9 @@ def to_text(report: DoctorReport, width: int = _WIDTH) -> str:
             lines += wrap("    ", f"hint: {check.hint}")
         for seen in check.seen:
             lines += [line for label, said in _rows(seen) for line in wrap(f"    {label:<10}", said)]
+    for title, said in (("could not be read", report.unread), ("also", report.notes)):
+        if said:
+            lines += ["", title, *[line for text in said for line in wrap("  ", text)]]
     if report.missing:
         lines += ["", "not configured"]
         for source, costs in report.missing.items():
@@ -62,6 +66,9 @@ def to_markdown(report: DoctorReport) -> str:
         if check.hint:
             lines.append(f"  - hint: {check.hint}")
         lines += [f"  - {label}: {_plain(said)}" for seen in check.seen for label, said in _rows(seen)]
+    for title, said in (("could not be read", report.unread), ("also", report.notes)):
+        if said:
+            lines += ["", f"## {title}", *[f"- {_plain(text)}" for text in said]]
     if report.missing:
         lines += ["", "## not configured"]
         lines += [f"- {source}: costs {', '.join(costs)}" for source, costs in report.missing.items()]
@@ -77,8 +84,12 @@ def _rows(seen: Seen) -> list[tuple[str, str]]:
         never = "" if cost.possible else ", which this dialect never has"
         rows.append(("costs", f"{', '.join(cost.verdicts)}: no {_or(cost.lacks)}{never}"))
     for mend in seen.mends:
-        label, verb = ("instead", "for") if mend.instead else ("set", "brings")
-        rows.append((label, f"{mend.flag} ({verb} {', '.join(mend.quantities)})"))
+        if not mend.feature:
+            label, verb = ("instead", "for") if mend.instead else ("could set", "brings")
+            rows.append((label, f"{mend.flag} ({verb} {', '.join(mend.quantities)})"))
+    off = [f"{mend.flag} ({', '.join(mend.quantities)})" for mend in seen.mends if mend.feature]
+    if off:
+        rows.append(("not used", "; ".join(off)))
     told = {name for mend in seen.mends for name in mend.quantities}
     rest = [name for name in seen.missing if name not in told]
     if rest:

@@ -22,11 +22,15 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 class Mend(msgspec.Struct, frozen=True):
-    """flag: what to set at the server. instead: nothing brings these quantities; it says where else to look."""
+    """flag: what to set at the server. instead: nothing brings these quantities; it says where else to look.
+
+    feature: the flag turns on what would be measured; nothing is lost without it.
+    """
 
     flag: str
     quantities: tuple[str, ...]
     instead: bool = False
+    feature: bool = False
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -65,10 +69,15 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class DoctorReport(msgspec.Struct, frozen=True):
-    """missing: sources that are not configured, with the verdicts that costs."""
+    """missing: sources that are not configured, with the verdicts that costs.
+
+    unread: sources that are configured and could not be read, and why. notes: what a source said beside its answers.
+    """
 
     targets: tuple[Check, ...]
     missing: dict[str, tuple[str, ...]]
+    unread: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def report_of(situation: Situation) -> DoctorReport:
@@ -76,7 +85,10 @@ def report_of(situation: Situation) -> DoctorReport:
     for replica in situation.replicas:
         replicas.setdefault(replica.target.name, []).append(replica)
     checks = tuple(_check(status, replicas.get(status.target.name, [])) for status in situation.targets)
-    return DoctorReport(checks, {seen.source: seen.costs for seen in situation.not_seen})
+    missing = {seen.source: seen.costs for seen in situation.not_seen if seen.costs and not seen.expected}
+    unread = tuple([f"{seen.source}: {seen.why}" for seen in situation.not_seen if seen.expected])
+    notes = tuple([f"{seen.source}: {seen.why}" for seen in situation.not_seen if not seen.costs and not seen.expected])
+    return DoctorReport(checks, missing, unread, notes)
 
 
 def _check(status: TargetStatus, replicas: list[Replica]) -> Check:
@@ -134,7 +146,7 @@ def _mends(switches: tuple[Switch, ...], exported: set[Quantity], wanted: set[Qu
         if switch.instead:
             absent &= wanted
         if absent:
-            found.append(Mend(switch.flag, _names(absent), switch.instead))
+            found.append(Mend(switch.flag, _names(absent), switch.instead, switch.feature))
     return tuple(found)
 
 

@@ -52,7 +52,7 @@ async def one_window(monitor: Monitor, window_s: float, probe: bool, *, past: bo
 
     past: the source brings the window's past with its first read (a Prometheus): then there is nothing to wait for.
     """
-    if past:
+    if past and not probe:
         observation = await monitor.round()
         if any(not replica.window.single for replica in observation.situation.replicas):
             return observation

@@ -7,7 +7,7 @@ from triage.diagnosis.stock import Findings
 from triage.diagnosis.view import ReplicaView
 from triage.diagnosis.witness import through_gateway
 from triage.domain.logs import LogKind
-from triage.domain.situation import NotSeen, Situation
+from triage.domain.situation import NOT_CONFIGURED, NotSeen, Situation
 from triage.domain.verdict import Confidence, Family, Kind, Scope, Verdict
 
 
@@ -82,6 +82,10 @@ def insufficient(
     )
 
 
+def _probe_failed(situation: Situation) -> bool:
+    return any(seen.source == "probe" and seen.why != NOT_CONFIGURED for seen in situation.not_seen)
+
+
 def _wanted(situation: Situation, findings: Findings, views: Sequence[ReplicaView], unread: Sequence[NotSeen]) -> str:
     """What to look at by hand and what to collect, most telling first."""
     by_hand = list(dict.fromkeys(seen.source for seen in unread))
@@ -101,7 +105,7 @@ def _wanted(situation: Situation, findings: Findings, views: Sequence[ReplicaVie
         wanted.append("two scrapes with no restart between them, and the log from before it")
     if any(probe.generates and probe.status in (401, 403) for probe in situation.probes):
         wanted.append("the same request with valid credentials")
-    elif not situation.probes and not situation.streams:
+    elif not situation.probes and not situation.streams and not _probe_failed(situation):
         wanted.append("one streamed request to the replica (a probe)")
     if findings.broken and not any(log.kind is LogKind.ENGINE for log in situation.logs):
         wanted.append("the engine's log of these minutes")

@@ -45,7 +45,18 @@ def judge_dead(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypot
         evidence += _gone_listener(closed.get(name))
         if not any(item.strength >= 3 for item in evidence):
             continue
-        if view is not None and view.moved:
+        if name in closed and view is not None:
+            evidence.append(
+                view.evidence(
+                    "was-serving",
+                    f"it had {many(view.inside, 'request')} inside when it was last read",
+                    quantity=Quantity.RUNNING,
+                    strength=1,
+                    value=view.inside,
+                    unit="requests",
+                )
+            )
+        elif view is not None and view.moved:
             evidence.append(
                 view.evidence(
                     "tokens-move",

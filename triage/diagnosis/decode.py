@@ -22,6 +22,7 @@ def judge_decode(view: ReplicaView, peers: Peers, situation: Situation, alone: b
     now = view.per_token
     if not known(now) or view.per_token_n < DIAL_MINIMUM:
         return None
+    limit = situation.limits.time_per_token_mean_s
     reference = per_token_reference(view, peers, situation.limits)
     slow = now > reference.bound
     if not slow and Quantity.DRAFTS not in view.window.deltas:
@@ -52,6 +53,8 @@ def judge_decode(view: ReplicaView, peers: Peers, situation: Situation, alone: b
     doubt = ""
     if detail in (None, "long-context") and reference.may_explain_by_batch(now, running):
         doubt = "a larger batch than before would look the same"
+    elif detail is None and reference.may_be_load(now, limit):
+        doubt = f"within the limit of {seconds(limit)}, and other requests than before would look the same"
     elif not slow and pace is not None and pace.ratio < SLOWER_THAN_USUAL:
         doubt = "it costs less than what is felt"
     return Hypothesis(

@@ -19,6 +19,8 @@ from triage.diagnosis.rejection import judge_rejection
 from triage.diagnosis.ruled_out import rule_out
 from triage.diagnosis.start import judge_start
 from triage.diagnosis.stock import UNMEASURED_QUEUE, take_stock
+from triage.diagnosis.text import seconds
+from triage.diagnosis.thresholds import STALL_SECONDS, TAIL_SECONDS
 from triage.diagnosis.timed import judge_time
 from triage.diagnosis.tools import judge_tools
 from triage.diagnosis.truncated import judge_truncated
@@ -103,8 +105,13 @@ def _hypotheses(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypo
             continue
         standing = judge_standstill(view, situation, alone)
         found += standing
-        if standing:
+        # A standstill of a few seconds may be a counter that is written late: the rest is judged too.
+        if standing and not 0 < view.standing_for < STALL_SECONDS:
             still.add((view.name, view.model))
+    for view in views:
+        # Behind this front end no engine could be read: it alone tells that nothing comes out.
+        if view.is_frontend and view.model not in by_model:
+            found += judge_standstill(view, situation, not workers)
     for model, group in by_model.items():
         moving = [view for view in group if (view.name, view.model) not in still]
         uneven = judge_balance(moving, situation.probes, routing_unread)
@@ -115,6 +122,8 @@ def _hypotheses(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypo
             if view.idle and not situation.logs:
                 continue
             timed = judge_time(view, peers, situation, alone=alone, gateway_unread=unread)
+            if view.standing_for >= TAIL_SECONDS:
+                timed = [h.doubted(f"nothing has moved for {seconds(view.standing_for)}") for h in timed]
             if uneven and (view.name in bound_elsewhere or None in bound_elsewhere):
                 # The queue of a hot replica or rank is the imbalance itself (naming rule 4a).
                 timed = [h for h in timed if h.kind not in (Kind.QUEUEING, Kind.KV_PRESSURE)]

@@ -36,6 +36,10 @@ class Hypothesis(msgspec.Struct, frozen=True):
     capped: str = ""
     confounders: tuple[str, ...] = ()
 
+    def doubted(self, why: str) -> "Hypothesis":
+        """Still listed, and no surer than possible."""
+        return msgspec.structs.replace(self, ceiling=Confidence.POSSIBLE, capped=why)
+
     def score(self) -> int:
         """Support minus contradiction, at most 3 points a family on either side."""
         return _points(self.evidence, Direction.FOR) - _points(self.evidence, Direction.AGAINST)

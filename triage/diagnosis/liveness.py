@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from triage.diagnosis.devices import gpu_evidence, stands_still
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.text import count, many, seconds, verb
-from triage.diagnosis.thresholds import STALL_SECONDS
+from triage.diagnosis.thresholds import STALL_SECONDS, TAIL_SECONDS
 from triage.diagnosis.view import ReplicaView
 from triage.diagnosis.witness import probe_evidence, through_gateway
 from triage.domain.absence import known, value_or
@@ -39,6 +39,10 @@ def judge_standstill(view: ReplicaView, situation: Situation, alone: bool) -> li
     if stuck is not None:
         return [stuck]
     still = view.busy and view.moved is False
+    if not still and view.standing_for >= TAIL_SECONDS:
+        # It worked in this window and stands now. What answered before that says nothing of now.
+        since = (situation.at or 0.0) - view.standing_for
+        still, answered = True, [probe for probe in answered if probe.at is not None and probe.at > since]
     unknown = view.moved is None and view.comparable and view.busy
     if not still and not (unknown and hung):
         return []
@@ -59,9 +63,9 @@ def _newest(probes: Sequence[ProbeReading]) -> tuple[list[ProbeReading], list[Pr
 
 def _stalled(view: ReplicaView, gpus: Sequence[GpuWindow], hung: Sequence[ProbeReading], still: bool) -> Hypothesis:
     running, waiting = view.running, view.queued
-    inside = (running.last if running else 0) + (waiting.last if waiting else 0)
+    inside = view.inside
     there = f"{many(inside, 'request')} {verb(inside, 'is', 'are')} inside"
-    span = view.window.seconds
+    span = view.standing_for if view.moved and still else view.window.seconds
     evidence = []
     if still:
         evidence.append(
@@ -90,7 +94,8 @@ def _stalled(view: ReplicaView, gpus: Sequence[GpuWindow], hung: Sequence[ProbeR
         probe_evidence(probe, "no-token", f"{probe.target}: accepted, no token in {seconds(probe.total_s or 0)}", 3)
         for probe in hung[:1]
     ]
-    grew = waiting is not None and waiting.last > waiting.first
+    # Before it stopped, a queue may have grown for any reason.
+    grew = waiting is not None and waiting.last > waiting.first and not view.moved
     if grew and waiting is not None:
         evidence.append(
             view.evidence(
@@ -113,11 +118,24 @@ def _stalled(view: ReplicaView, gpus: Sequence[GpuWindow], hung: Sequence[ProbeR
                 source=f"{view.logs[0].source} line {warned[0].line}",
             )
         )
+    halted = still and _halted(view)
+    idle_cpu = view.window.quiet.get(Quantity.ENGINE_CPU, 0.0)
+    if halted:
+        evidence.append(
+            view.evidence(
+                "no-cpu",
+                f"the process that makes the steps took no CPU time in {seconds(idle_cpu)}, and the page is fresh",
+                quantity=Quantity.ENGINE_CPU,
+                strength=3,
+                value=0.0,
+                unit="s",
+            )
+        )
     hot = [gpu for gpu in gpus if gpu.last.fields.get("DEV_GPU_UTIL", 0) >= 90] if still else []
     evidence += [gpu_evidence(gpu, "busy", "its kernel is still resident", strength=1) for gpu in hot[:1]]
     # Gauges that nobody rewrites after all clients left look the same; then no probe hangs, nothing new
     # arrives, and the device idles (cases.md, recurring traps).
-    sure = bool(hung) or grew or bool(warned) or bool(hot)
+    sure = bool(hung) or grew or bool(warned) or bool(hot) or halted
     short = span < STALL_SECONDS
     return Hypothesis(
         kind=Kind.ENGINE_STALLED,
@@ -125,11 +143,11 @@ def _stalled(view: ReplicaView, gpus: Sequence[GpuWindow], hung: Sequence[ProbeR
         scope=Scope(model=view.model or None, replica=view.name),
         summary=f"{there} and nothing has moved for {seconds(span)}",
         evidence=tuple(evidence),
-        next_test="send one short request to the replica and wait 20 s for its first token",
+        next_test="" if hung else "send one short request to the replica and wait 20 s for its first token",
         tested=bool(hung),
         ceiling=Confidence.POSSIBLE if short or not sure else Confidence.CONFIRMED,
         capped=(
-            f"the window is shorter than {seconds(STALL_SECONDS)}"
+            f"that is shorter than {seconds(STALL_SECONDS)}"
             if short
             else ""
             if sure
@@ -137,6 +155,12 @@ def _stalled(view: ReplicaView, gpus: Sequence[GpuWindow], hung: Sequence[ProbeR
         ),
         confounders=("health routes answer 200 during a stall", "phase histograms look perfect during a stall"),
     )
+
+
+def _halted(view: ReplicaView) -> bool:
+    """The process that makes the steps does not run at all, as told by another one that does."""
+    fresh = view.window.delta(Quantity.PROCESS_CPU)
+    return view.window.quiet.get(Quantity.ENGINE_CPU, 0.0) >= TAIL_SECONDS and known(fresh) and fresh > 0
 
 
 def _stuck_rank(view: ReplicaView) -> Hypothesis | None:

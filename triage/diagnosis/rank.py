@@ -13,6 +13,9 @@ from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind,
 _SEVERITY = {kind: place for place, kind in enumerate(Kind)}
 
 
+_RIVAL = "{} explains the same time about as well"
+
+
 def merge_replicas(hypotheses: Sequence[Hypothesis], replicas_of: dict[str, int]) -> list[Hypothesis]:
     """The same cause on several replicas of one model is one verdict: the clearest one's evidence, and how many."""
     groups: dict[tuple[Kind, str | None], list[Hypothesis]] = defaultdict(list)
@@ -59,8 +62,8 @@ def separate_rivals(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     for a, b in chain.from_iterable(combinations(places, 2) for places in by_model.values()):
         one, other = result[a], result[b]
         if _rivals(one, other):
-            result[a] = _demoted(one, other)
-            result[b] = _demoted(other, one)
+            result[a] = one.doubted(_RIVAL.format(other.kind.value))
+            result[b] = other.doubted(_RIVAL.format(one.kind.value))
     return result
 
 
@@ -77,12 +80,6 @@ def _rivals(one: Hypothesis, other: Hypothesis) -> bool:
     # Two that fit into the same time side by side are both true, each with its share: nothing is to be decided.
     compete = one.share.value + other.share.value > 1 + SHARES_ROUND
     return same and sure and overlap and compete and abs(one.score() - other.score()) <= 1
-
-
-def _demoted(one: Hypothesis, other: Hypothesis) -> Hypothesis:
-    return msgspec.structs.replace(
-        one, ceiling=Confidence.POSSIBLE, capped=f"{other.kind.value} explains the same time about as well"
-    )
 
 
 def order(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:

@@ -9,6 +9,7 @@ from triage.diagnosis.thresholds import (
     FIRST_TOKEN_FELT,
     JUST_STARTED,
     LARGE_BATCH,
+    MIXED_LOAD_SLOWS,
     SLOWER_THAN_USUAL,
 )
 from triage.diagnosis.view import ReplicaView
@@ -22,6 +23,7 @@ class Reference(msgspec.Struct, frozen=True):
     """value: seconds. bound: above it is slow. name: for the evidence. batch: its running requests, if known.
 
     absolute: a limit, which holds at every batch; otherwise a time that was measured at some batch.
+    mixed: measured over whatever load there was since the start: a change against it need not be a fault.
     """
 
     value: float
@@ -29,6 +31,7 @@ class Reference(msgspec.Struct, frozen=True):
     name: str
     batch: float | None = None
     absolute: bool = False
+    mixed: bool = False
 
     def explains_by_batch(self, running: float, seconds: float) -> bool:
         """The batch grew so much against the reference's that a token of so many seconds is expected.
@@ -38,6 +41,10 @@ class Reference(msgspec.Struct, frozen=True):
         if self.batch is None or self.batch <= 0 or running < BATCH_GREW * self.batch:
             return False
         return seconds <= SLOWER_THAN_USUAL * self.value * running / self.batch
+
+    def may_be_load(self, seconds: float, limit: float) -> bool:
+        """Slower than its own past, within the limit, and not by more than another mix of requests brings about."""
+        return self.mixed and seconds <= limit and seconds < MIXED_LOAD_SLOWS * self.value
 
     def may_explain_by_batch(self, seconds: float, running: float) -> bool:
         """It was measured at a batch that nobody knows, and now many requests run: a slower token may be theirs."""
@@ -59,7 +66,7 @@ def per_token_reference(view: ReplicaView, peers: Peers, limits: Limits) -> Refe
         return Reference(baseline, SLOWER_THAN_USUAL * baseline, view.replica.baseline_name, batch)
     before = view.per_token_before
     if known(before) and (not _just_started(view) or _tells(view, SLOWER_THAN_USUAL * before, limit)):
-        return Reference(before, SLOWER_THAN_USUAL * before, "its own mean since start", view.batch_before)
+        return Reference(before, SLOWER_THAN_USUAL * before, "its own mean since start", view.batch_before, mixed=True)
     usual = peers.usual(view, _seconds_per_token)
     if usual is not None and _tells(view, SLOWER_THAN_USUAL * usual, limit):
         return Reference(usual, SLOWER_THAN_USUAL * usual, "its peers' median", peers.usual(view, _batch))

@@ -13,8 +13,10 @@ from triage.diagnosis.thresholds import (
     REFUSED_LEAST,
     REFUSED_SHARE,
     SHARE_SUPPORT,
+    TAIL_SECONDS,
     VANISHED_LEAST,
     VANISHED_SHARE,
+    WEAK_BELOW,
 )
 from triage.diagnosis.view import ReplicaView
 from triage.domain.absence import known, value_or
@@ -36,10 +38,10 @@ def replica_stock(
         why = "the engine restarted inside the window" if window.restarted else "counters went back inside the window"
         return broken, [], good, [f"{view.prefix}{why if window.resets else 'no usable interval'}"]
     limits = situation.limits
-    if view.busy and view.moved is False:
-        broken.append(
-            _against(view, "no-progress", f"{view.prefix}work is inside and no counter moves", Quantity.RUNNING)
-        )
+    if (view.busy and view.moved is False) or view.standing_for >= TAIL_SECONDS:
+        since = f" for {seconds(view.standing_for)}" if view.moved else ""
+        text = f"{view.prefix}work is inside and no counter moves{since}"
+        broken.append(_against(view, "no-progress", text, Quantity.RUNNING))
     bound = ttft_bound(view, limits)
     ttft = window.histograms.get(Quantity.TTFT)
     slow = ttft.quantile(0.95) if ttft is not None and ttft.count >= QUANTILE_MINIMUM else None
@@ -52,7 +54,8 @@ def replica_stock(
     reference = per_token_reference(view, peers, limits)
     running = view.running.mean if view.running is not None else 0.0
     now = view.per_token
-    if known(now) and now > reference.bound and not reference.explains_by_batch(running, now):
+    slower = known(now) and now > reference.bound and view.per_token_n >= WEAK_BELOW
+    if known(now) and slower and not reference.explains_by_batch(running, now):
         against = f"{seconds(reference.value)} ({reference.name})"
         text = f"{view.prefix}{seconds(now)} between tokens against {against}"
         if reference.may_explain_by_batch(now, running):

@@ -10,6 +10,7 @@ REASONING_SHARE: Final = 0.4  # diagnosis.md 4, hidden reasoning
 RESIDUAL_LIMIT: Final = 0.3  # time in no known phase: then no label is surer than "possible"
 
 # --- progress
+TAIL_SECONDS: Final = 10.0  # a standstill this long at the end of a window: no verdict on its speed is sure any more
 STALL_SECONDS: Final = 20.0  # gate 2: one long prefill still moves steps or prompt tokens within it
 DIAL_MINIMUM: Final = 5  # observations below which a mean carries no evidence
 WEAK_BELOW: Final = 20  # a mean of 5 to 20 observations counts with strength 1
@@ -17,6 +18,7 @@ QUANTILE_MINIMUM: Final = 60  # for a p95
 
 # --- slow against what
 SLOWER_THAN_USUAL: Final = 1.5  # ratio to a reference at a comparable batch; 14 % more at a larger batch is normal
+MIXED_LOAD_SLOWS: Final = 2.0  # live vLLM: 13 ms alone, 19 ms with a prefill every half second; no fault in either
 BATCH_GREW: Final = 1.5  # running this many times its reference explains a slower token by itself
 JUST_STARTED: Final = 600.0  # seconds: a rollout is watched for as long; before that a process has no usual speed
 UNCHANGED: Final = 1.2  # within 20 % of its reference a value is "as usual"

@@ -1,7 +1,5 @@
 """Where the time of one replica's requests goes: every cause with its share, named by the rules of diagnosis.md 4a."""
 
-import msgspec
-
 from triage.diagnosis.cache import judge_cache
 from triage.diagnosis.decode import judge_decode
 from triage.diagnosis.fall import hits_fell
@@ -35,7 +33,7 @@ def judge_time(
         prefill = judge_interference(view, peers, situation.limits)
     for cause, words in ((cache, "prompts are computed that the cache held"), (warm_up, "it has just started")):
         if prefill is not None and cause is not None and cause.confidence() in _SURE:
-            prefill = _yields(prefill, f"{words}: {cause.kind.value}")
+            prefill = prefill.doubted(f"{words}: {cause.kind.value}")
     return [h for h in (*waits, prefill, decode, cache, warm_up) if h is not None]
 
 
@@ -50,9 +48,4 @@ def _beside_prefill(wait: Hypothesis, prefill: Hypothesis) -> Hypothesis | None:
         return None
     if wait.share.value > prefill.share.value:
         return wait
-    return _yields(wait, "the larger part is prefill") if wait.share.value >= SHARE_SUPPORT else None
-
-
-def _yields(one: Hypothesis, why: str) -> Hypothesis:
-    """Still listed, and no surer than possible."""
-    return msgspec.structs.replace(one, ceiling=Confidence.POSSIBLE, capped=why)
+    return wait.doubted("the larger part is prefill") if wait.share.value >= SHARE_SUPPORT else None

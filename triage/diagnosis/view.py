@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from triage.diagnosis.lazy import lazy
-from triage.diagnosis.progress import moved
+from triage.diagnosis.progress import moved, standing_for
 from triage.diagnosis.prompt_mix import computed_prompt, prompt_per_generated, prompt_per_generated_before
 from triage.diagnosis.thresholds import FLAT, WEAK_BELOW
 from triage.diagnosis.tracks import together
@@ -90,8 +90,18 @@ class ReplicaView:
     @lazy
     def busy(self) -> bool:
         """Work was there in every reading."""
-        running, waiting = self.running, self.queued
-        return (running is not None and running.low > 0) or (waiting is not None and waiting.low > 0)
+        tracks = (self.running, self.queued, self.track(Quantity.INFLIGHT))
+        return any(track is not None and track.low > 0 for track in tracks)
+
+    @lazy
+    def inside(self) -> float:
+        """Requests in the engine now: by its scheduler's gauges or its front end's, whichever knows of more.
+
+        A scheduler that stopped no longer writes its gauges; the front end still counts.
+        """
+        running, queued, accepted = self.running, self.queued, self.track(Quantity.INFLIGHT)
+        scheduled = (running.last if running else 0.0) + (queued.last if queued else 0.0)
+        return max(scheduled, accepted.last if accepted else 0.0)
 
     @lazy
     def idle(self) -> bool:
@@ -111,6 +121,11 @@ class ReplicaView:
     def moved(self) -> bool | None:
         """Whether any progress counter moved; None when no counter is exported that must move with work."""
         return moved(self.window, self.finished) if self.comparable else None
+
+    @lazy
+    def standing_for(self) -> float:
+        """Seconds at the end of the window in which requests were inside and nothing moved."""
+        return standing_for(self.window) if self.comparable and self.inside > 0 else 0.0
 
     @lazy
     def generated(self) -> Number:

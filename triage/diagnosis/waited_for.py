@@ -18,6 +18,11 @@ _NEXT = {
     "handoff-queue": "look at the queues and KV room of both roles: the one that is full holds the other up",
 }
 
+# These admit a request only when the answers of those that run fit as well, up to their max_tokens: SGLang by its
+# new-token ratio (schedule_policy.py; all of it under ignore_eos: 1 of 2 slots used at 16 % of the KV cache),
+# TensorRT-LLM by GUARANTEED_NO_EVICT, TGI by max_batch_total_tokens. vLLM takes blocks as it goes.
+_RESERVING = frozenset({"sglang", "tensorrt-llm", "tgi"})
+
 
 class Reason(msgspec.Struct, frozen=True):
     """detail: sub-cause or None. words: go behind "requests wait"."""
@@ -58,7 +63,14 @@ def waited_for(view: ReplicaView, adapters: Sequence[AdapterUse], flat: bool) ->
     more = next((use for use in adapters if use.wanted > use.slots), None)
     if more is not None and view.running is not None and view.running.high <= more.slots:
         return Reason("adapter-slots", "for a free adapter slot", (_asked(more),))
+    if reserves_room(view):
+        return Reason(None, "for a slot, or for room that running requests have reserved")
     return Reason("sequence-limit", "for a slot") if flat else Reason(None, "for a slot")
+
+
+def reserves_room(view: ReplicaView) -> bool:
+    """Its KV use says nothing of the room that is left for the next request."""
+    return view.window.last.engine in _RESERVING
 
 
 def _gauge(view: ReplicaView, quantity: Quantity, text: str, value: float) -> Evidence:

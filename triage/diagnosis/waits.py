@@ -11,7 +11,7 @@ from triage.diagnosis.thresholds import (
 )
 from triage.diagnosis.view import ReplicaView
 from triage.diagnosis.wait import Wait
-from triage.diagnosis.waited_for import waited_for
+from triage.diagnosis.waited_for import reserves_room, waited_for
 from triage.domain.absence import known, value_or
 from triage.domain.quantity import Quantity
 from triage.domain.situation import AdapterUse, Situation
@@ -105,7 +105,7 @@ def _queueing(wait: Wait, kv: Hypothesis | None, gateway_unread: bool, adapters:
         evidence.append(
             view.evidence(
                 "kv-free",
-                f"the KV cache is only {percent(view.kv.high)} full: room is not what they wait for",
+                f"the KV cache is only {percent(view.kv.high)} full{_room_says(view)}",
                 quantity=Quantity.KV_USAGE,
                 strength=1,
                 value=view.kv.high,
@@ -144,6 +144,14 @@ def _queueing(wait: Wait, kv: Hypothesis | None, gateway_unread: bool, adapters:
         ceiling=Confidence.POSSIBLE if doubt else Confidence.CONFIRMED,
         capped=doubt,
         confounders=(_SEEN_LATE, _EARLY_CLOCK),
+    )
+
+
+def _room_says(view: ReplicaView) -> str:
+    return (
+        ", but what running requests have reserved is not in it"
+        if reserves_room(view)
+        else (": room is not what they wait for")
     )
 
 

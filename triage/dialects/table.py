@@ -67,11 +67,13 @@ class Switch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What has to be set at the server for quantities that are not always exported.
 
     quantities: none means the whole page. instead: the quantity is not to be had; where else the answer lies.
+    feature: the flag turns on what is measured, not the measuring: without it there is nothing to export.
     """
 
     flag: str
     quantities: tuple[Quantity, ...] = ()
     instead: bool = False
+    feature: bool = False
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

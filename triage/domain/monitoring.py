@@ -32,7 +32,8 @@ class MonitoringTrouble(msgspec.Struct, frozen=True):
     blind: bool = True
 
     def __str__(self) -> str:
-        text = f"{self.trouble.value}: {self.says}"
+        # What could not be read at all says so by its reason.
+        text = self.says if self.trouble is Trouble.UNREADABLE else f"{self.trouble.value}: {self.says}"
         return f"{text}; {self.todo}" if self.todo else text
 
 

@@ -70,6 +70,7 @@ class Quantity(StrEnum):
     HTTP_FAILED = "http_failed"  # 5xx
     ENGINE_STEPS = "engine_steps"
     PROCESS_CPU = "process_cpu"  # seconds; a fresh page of a living process always shows more than the last one
+    ENGINE_CPU = "engine_cpu"  # seconds of the process that makes the steps, told by another one; it never sleeps
     PROMPT_SECONDS = "prompt_seconds"
     GENERATION_SECONDS = "generation_seconds"
     READ_BYTES_PER_GPU = "read_bytes_per_gpu"
@@ -109,6 +110,17 @@ TAKE_MAXIMUM = frozenset(
         Quantity.CONTEXT_LIMIT,
         Quantity.DEVICE_BUSY,
     }
+)
+
+# What stands for work done, in the order in which a person would believe it; of a histogram its count.
+PROGRESS = (
+    Quantity.ENGINE_STEPS,
+    Quantity.GENERATION_TOKENS_LIVE,
+    Quantity.GENERATION_TOKENS,
+    Quantity.PROMPT_TOKENS_COMPUTED,
+    Quantity.PROMPT_TOKENS,
+    Quantity.ITL,
+    Quantity.TTFT,
 )
 
 UNITS: dict[Quantity, str] = {
@@ -183,6 +195,7 @@ COUNTERS = frozenset(
         Quantity.HTTP_FAILED,
         Quantity.ENGINE_STEPS,
         Quantity.PROCESS_CPU,
+        Quantity.ENGINE_CPU,
         Quantity.PROMPT_SECONDS,
         Quantity.GENERATION_SECONDS,
         Quantity.READ_BYTES_PER_GPU,

@@ -129,6 +129,9 @@ class AdapterUse(msgspec.Struct, frozen=True):
     wanted: int
 
 
+NOT_CONFIGURED = "not configured"
+
+
 class NotSeen(msgspec.Struct, frozen=True):
     """A source that was not looked at, why, and which verdicts that costs.
 

@@ -164,7 +164,11 @@ class Monitor:
     async def probe(self, progress: Callable[[str], None]) -> str:
         if self._prober is None:
             raise TriageError("no probe", "no target can be probed", "give an engine's base URL as --target")
-        results = await self._prober.probe(progress)
+        try:
+            results = await self._prober.probe(progress)
+        except TriageError as error:
+            self._store.probe_failed(str(error))
+            raise
         at = self._clock()
         for probe, stream in results:
             self._store.add_probe(at, probe, stream)

@@ -1,6 +1,8 @@
 """Which verdicts a missing source costs, so that "not seen" says what it matters."""
 
-from triage.domain.situation import NotSeen
+from collections.abc import Mapping
+
+from triage.domain.situation import NOT_CONFIGURED, NotSeen
 from triage.domain.verdict import Kind
 
 _GATEWAY = (
@@ -61,10 +63,11 @@ def costs_of_file(name: str) -> tuple[str, ...]:
     return ()
 
 
-def costs_of_absent(present: dict[str, bool], silent: frozenset[str] = frozenset()) -> tuple[NotSeen, ...]:
-    """One entry for each source that is not there. silent: those that are configured and gave nothing."""
+def costs_of_absent(present: Mapping[str, bool], tried: Mapping[str, str] | None = None) -> tuple[NotSeen, ...]:
+    """One entry for each source that is not there. tried: why those gave nothing that are configured."""
+    reasons = tried or {}
     return tuple(
-        NotSeen(source, "nothing answered" if source in silent else "not configured", costs_of_source(source))
+        NotSeen(source, reasons.get(source, NOT_CONFIGURED), costs_of_source(source))
         for source, there in present.items()
         if not there
     )

@@ -70,6 +70,7 @@ class Store:
         self.window_s = window_s
         self.limits = limits
         self._memory = {target.name: _TargetMemory(target) for target in targets}
+        self._probe_failed = ""
         # The newest answer of each target and model: an older one is no news beside it.
         self._answers: dict[tuple[str, str], tuple[float, ProbeReading, StreamReading | None]] = {}
         self._monitoring: MonitoringReading | None = None
@@ -89,6 +90,11 @@ class Store:
     def add_probe(self, at: float, probe: ProbeReading, stream: StreamReading | None) -> None:
         """A probe's result counts until the next one of the same target and model, at most two minutes."""
         self._answers[probe.target, stream.model if stream else ""] = (at, probe, stream)
+        self._probe_failed = ""
+
+    def probe_failed(self, why: str) -> None:
+        """A probe was asked for and could not be sent."""
+        self._probe_failed = why
 
     def trail(self, target: str, quantity: Quantity) -> tuple[tuple[float, float], ...]:
         """(unix seconds, value), oldest first; counters are kept as they are."""
@@ -124,6 +130,9 @@ class Store:
             "kubernetes": False,
             "gpu": bool(gpus),
         }
+        tried = {"engine metrics": "nothing answered"}
+        if self._probe_failed:
+            tried["probe"] = self._probe_failed
         return Situation(
             at=at,
             window_s=max((r.window.seconds for r in replicas), default=0.0),
@@ -135,7 +144,7 @@ class Store:
             gpus=tuple(gpus),
             monitored=told.targets or () if told is not None else (),
             alerts=told.alerts or () if told is not None else (),
-            not_seen=(*not_seen, *_troubles(told), *costs_of_absent(present, frozenset({"engine metrics"}))),
+            not_seen=(*not_seen, *_troubles(told), *costs_of_absent(present, tried)),
         )
 
     def _span(self, memory: _TargetMemory) -> float:

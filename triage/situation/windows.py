@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from triage.domain.histogram import Histogram
-from triage.domain.quantity import COUNTERS, Quantity
+from triage.domain.quantity import COUNTERS, PROGRESS, Quantity
 from triage.domain.reading import EngineReading, RankReading
 from triage.domain.window import Track, Window
 
@@ -85,6 +85,7 @@ def build_window(moments: Sequence[Moment], *, assumed: bool = False, interval_s
         finished=finished,
         rank_gauges=_rank_tracks([moment.reading.ranks for moment in moments]),
         rank_deltas=ranks,
+        quiet=_quiet(moments[breaks[-1] if breaks else 0 :]),
     )
 
 
@@ -130,6 +131,35 @@ def _add_histograms(into: dict[Quantity, Histogram], before: EngineReading, now:
         if change is not None:
             known = into.get(quantity)
             into[quantity] = change if known is None else known.plus(change)
+
+
+def _quiet(moments: Sequence[Moment]) -> dict[Quantity, float]:
+    """Of readings without a break between them."""
+    last = moments[-1]
+    quiet: dict[Quantity, float] = {}
+    for quantity in _WATCHED:
+        value = _amount(last.reading, quantity)
+        if value is None:
+            continue
+        since = moments[0].at
+        for place in range(len(moments) - 2, -1, -1):
+            if (_amount(moments[place].reading, quantity) or 0.0) != value:
+                since = moments[place + 1].at
+                break
+        quiet[quantity] = last.at - since
+    return quiet
+
+
+_WATCHED = (*PROGRESS, Quantity.ENGINE_CPU)
+
+
+def _amount(reading: EngineReading, quantity: Quantity) -> float | None:
+    """A counter, or how often a histogram was observed."""
+    value = reading.values.get(quantity)
+    if value is not None:
+        return value
+    histogram = reading.histograms.get(quantity)
+    return histogram.count if histogram is not None else None
 
 
 def _tracks(readings: Sequence[Mapping[Quantity, float]]) -> dict[Quantity, Track]:

@@ -25,8 +25,9 @@ _RECENT = "1h"
 _RECENT_S = 3600.0
 # Alerts that always fire, to prove that alerting works.
 _HEARTBEATS = frozenset({"watchdog", "deadmansswitch", "deadmanssnitch", "alwaysfiring"})
-# Labels by which an alert names a model or device that is watched here.
+# What every process exports.
 _ANY_PROCESS = ("process_", "python_", "http_", "go_")
+# Labels by which an alert names a model or device that is watched here.
 _MODEL_LABELS = ("model_name", "model", "gpu", "UUID")
 
 
@@ -51,19 +52,28 @@ class Survey(NamedTuple):
     troubles: tuple[MonitoringTrouble, ...]
     late_by: float
 
-    def stale(self, api: PrometheusApi, matchers: str) -> MonitoringTrouble:
-        """There were engine series within the hour and there are none now: since when?"""
-        name = self.names[0] if self.names else "up"
-        expression = f"max(max_over_time(timestamp({selector(name, matchers, self.jobs)})[{_RECENT}:30s]))"
+    def last_seen(self, api: PrometheusApi, matchers: str) -> dict[tuple[str, str], float]:
+        """When each (job, instance) had its newest sample within the hour, on the server's clock, to five seconds."""
+        if not self.names:
+            return {}
+        newest = f"max_over_time(timestamp({selector(self.names[0], matchers, self.jobs)})[{_RECENT}:5s])"
+        found = {}
+        for entry in api.query(f"max by (job, instance) ({newest})"):
+            try:
+                labels, (_, value) = entry["metric"], entry["value"]
+                found[str(labels.get("job", "")), str(labels.get("instance", ""))] = float(value)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                continue
+        return found
+
+    def stale(self, api: PrometheusApi, matchers: str, now: float) -> MonitoringTrouble:
+        """There were engine series within the hour and there are none now: since when? now: of the server's clock."""
         try:
-            found = api.query(expression)
+            newest = max(self.last_seen(api, matchers).values(), default=None)
         except MonitoringError as error:
             return error.trouble
-        age = None
-        for entry in found[:1]:
-            at, value = entry["value"]
-            age = float(at) - float(value)
-        said = f"the newest sample of {name} is {age / 60:.0f} min old" if age is not None else f"{name} has stopped"
+        name = self.names[0] if self.names else "the GPU exporter's series"
+        said = f"{name} has stopped" if newest is None else f"the newest {name} is {(now - newest) / 60:.0f} min old"
         return MonitoringTrouble(Trouble.STALE, said, "look at the targets: is the engine gone, or only its scrape?")
 
 
@@ -103,16 +113,12 @@ def survey(api: PrometheusApi, matchers: str, source: str) -> Survey:
         active=active,
         monitored=tuple([item.seen for item in active] + dropped),
         alerts=alerts,
-        labels={_key(item): item.labels for item in everything},
-        paces={_key(item): item.every_s for item in active if item.every_s is not None},
-        url_of={_key(item): item.seen.url for item in active},
+        labels={item.key: item.labels for item in everything},
+        paces={item.key: item.every_s for item in active if item.every_s is not None},
+        url_of={item.key: item.seen.url for item in active},
         troubles=tuple(troubles),
         late_by=late_by,
     )
-
-
-def _key(item: ScrapeTarget) -> tuple[str, str]:
-    return item.labels.get("job", ""), item.labels.get("instance", "")
 
 
 def _row(entry: Any) -> tuple[str, str, float] | None:
@@ -211,5 +217,8 @@ def _minor(what: str, error: Exception) -> MonitoringTrouble:
     """A part that did not come, without which the samples still say what they say."""
     if isinstance(error, MonitoringError):
         told = error.trouble
+        if told.trouble is Trouble.WRONG_SERVER:
+            # Mimir has no scrape targets, VictoriaMetrics no rules: others of its programs do.
+            return MonitoringTrouble(Trouble.UNREADABLE, f"{what} are not to be had from this server", blind=False)
         return MonitoringTrouble(told.trouble, f"{what}: {told.says}", told.todo, blind=False)
     return MonitoringTrouble(Trouble.WRONG_SERVER, f"{what}: {clean(str(error), 160)}", "", blind=False)

@@ -53,8 +53,6 @@ def trouble_of(failure: Failure) -> MonitoringTrouble:
 
 def is_on_the_way(trouble: MonitoringTrouble) -> bool:
     """Nothing else needs to be asked now."""
-    if trouble.trouble is Trouble.WRONG_SERVER:
-        return True
     return trouble.trouble is Trouble.UNREADABLE and trouble.says.startswith(tuple(r.value for r in _ON_THE_WAY))
 
 

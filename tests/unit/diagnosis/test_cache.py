@@ -174,6 +174,13 @@ def test_lengths_that_are_not_known_leave_it_possible() -> None:
     assert not surely_lost(situation(against(now, GOOD)))
 
 
+def test_a_baseline_of_two_requests_has_no_usual_length() -> None:
+    short = caching(0.9, 0.9, requests=2, asked=4000)
+    found = lost(situation(against(caching(0.0, 0.0, started=9000.0), short)))
+    assert found is not None
+    assert (found.confidence, found.detail) == (Confidence.POSSIBLE, "restart")
+
+
 def test_a_full_cache_that_gives_up_prefixes_is_only_possible() -> None:
     found = lost(situation(against(caching(0.3, 0.9, kv=0.97), GOOD)))
     assert found is not None

@@ -24,7 +24,7 @@ def more(
     one: EngineReading, values: Mapping[Q, float], histograms: Mapping[Q, Histogram] | None = None
 ) -> EngineReading:
     return msgspec.structs.replace(
-        one, values=dict(one.values) | values, histograms=dict(one.histograms) | (histograms or {})
+        one, values={**one.values, **values}, histograms={**one.histograms, **(histograms or {})}
     )
 
 
@@ -44,9 +44,9 @@ def speculating(
     return rebuilt(base, more(base.window.first, past), more(base.window.last, present))
 
 
-def per_step(now: float, before: float, *, step: float = 0.03, tokens: float = 9000) -> Replica:
+def per_step(now: float, before: float, *, step: float = 0.03, tokens: float = 9000, running: float = 8) -> Replica:
     """The same with gaps counted per step, as vLLM does: the gap stays, what it brings falls."""
-    base = serving(tokens=tokens)
+    base = serving(tokens=tokens, running=running)
     steps_before, steps = (1e6 - 5000) / (1 + before), (tokens - 60) / (1 + now)
     drafts_past = {Q.DRAFTS: steps_before, Q.ACCEPTED_TOKENS: before * steps_before}
     drafts_now = {Q.DRAFTS: steps_before + steps, Q.ACCEPTED_TOKENS: before * steps_before + now * steps}
@@ -105,7 +105,7 @@ def test_gaps_of_steps_hide_rejected_drafts_and_the_tokens_show_them() -> None:
 
 
 def test_a_small_fall_behind_steps_is_only_possible() -> None:
-    case = situation(per_step(1.5, 2.4))
+    case = situation(per_step(1.5, 2.4, running=4))
     assert diagnose(case).verdicts[0].kind is Kind.HEALTHY
     assert not surely_slow(case)
 
@@ -149,7 +149,7 @@ def test_contexts_that_grew_as_much_as_the_token_slowed() -> None:
 
 
 def test_contexts_that_grew_too_little_to_explain_it() -> None:
-    case = situation(with_kv(serving(itl=0.15), 0.3, earlier=with_kv(serving(), 0.2)))
+    case = situation(with_kv(serving(itl=0.15), 0.4, earlier=with_kv(serving(), 0.2)))
     assert detail(case) is None
     assert surely_slow(case)
 

@@ -46,7 +46,7 @@ def test_a_fleet_that_has_just_started_and_is_slow_everywhere_is_not_healthy(cou
 def test_peers_still_tell_an_odd_one_in_a_slow_fleet() -> None:
     verdict = said(young("a", 0.2), young("b", 0.2), young("odd", 0.9))
     assert verdict.kind is Kind.SLOW_DECODE
-    slow = [v for v in diagnose(situation(young("a", 0.02), young("b", 0.02), young("odd", 0.06))).verdicts]
+    slow = diagnose(situation(young("a", 0.02), young("b", 0.02), young("odd", 0.06))).verdicts
     assert slow[0].kind is Kind.SLOW_DECODE
     assert slow[0].scope.replica == "odd"
     assert "its peers' median" in slow[0].summary
@@ -81,3 +81,13 @@ def test_a_declared_limit_stands_before_every_past() -> None:
     verdict = said(now, limits=limits)
     assert verdict.kind is Kind.SLOW_DECODE
     assert "the declared limit" in verdict.summary
+
+
+@pytest.mark.parametrize(("itl", "explained"), [(0.05, True), (0.2, False)])
+def test_a_batch_explains_a_token_in_proportion_and_not_more(itl: float, explained: bool) -> None:
+    """Twice the batch, and a token of twice or of eight times the time."""
+    usual = serving(itl=0.025, running=8)
+    now = serving(itl=itl, itl_before=itl, running=16)
+    verdict = said(msgspec.structs.replace(now, baseline=usual.window))
+    assert (verdict.kind is Kind.HEALTHY) == explained
+    assert (verdict.kind is Kind.SLOW_DECODE) != explained

@@ -33,7 +33,7 @@ def log(*lines: str, source: str = "engine.log", target: str = "default") -> Log
 
 
 def folder(*logs: LogReading, at: float | None = None, **rest: object) -> Situation:
-    return msgspec.structs.replace(situation(logs=tuple(logs), **rest), at=at)
+    return msgspec.structs.replace(situation(logs=tuple(logs)), at=at, **rest)
 
 
 def first(case: Situation) -> Verdict:

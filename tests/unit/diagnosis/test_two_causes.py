@@ -5,10 +5,12 @@ import pytest
 
 from tests.factory import replica, serving, situation
 from triage.diagnosis.diagnose import diagnose
+from triage.diagnosis.hypothesis import Hypothesis
+from triage.diagnosis.rank import separate_rivals
 from triage.domain.quantity import Quantity as Q
 from triage.domain.reading import EngineReading
 from triage.domain.situation import AdapterUse, Replica, Situation
-from triage.domain.verdict import Confidence, Kind, Verdict
+from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind, Scope, Share, Verdict
 
 SURE = (Confidence.LIKELY, Confidence.CONFIRMED)
 
@@ -52,6 +54,27 @@ def test_the_larger_of_two_shares_of_the_same_time_comes_first() -> None:
         v.kind for v in diagnose(situation(serving(waiting=4, ttft=8.0, queue=3.6, prefill=4.2, prompt=9e5))).verdicts
     ]
     assert order.index(Kind.SLOW_PREFILL) < order.index(Kind.QUEUEING)
+
+
+def cause(kind: Kind, share: float, family: Family = Family.ENGINE) -> Hypothesis:
+    item = Evidence("x", Direction.FOR, 3, family, "text")
+    other = Evidence("y", Direction.FOR, 3, Family.PROBE, "text")
+    span = Share(share, share - 0.1, share + 0.1, "time to first token")
+    return Hypothesis(kind, Scope(model="m"), "summary", (item, other), share=span)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "rivals"),
+    [
+        (0.45, 0.5, False),  # they fit side by side
+        (0.5, 0.54, False),  # within what counters of their own may add up to
+        (0.8, 0.75, True),  # they claim more than all of it
+        (0.9, 0.2, False),  # far apart: the larger one is the larger one
+    ],
+)
+def test_causes_are_rivals_only_for_time_that_both_cannot_have(one: float, other: float, rivals: bool) -> None:
+    found = separate_rivals([cause(Kind.QUEUEING, one), cause(Kind.HIDDEN_REASONING, other)])
+    assert [bool(h.capped) for h in found] == [rivals, rivals]
 
 
 # ---- what a queue waits for

@@ -69,6 +69,8 @@ STATEMENTS: dict[str, list[Says]] = {
     "sglang/sglang-0.5.23-after-client-errors.prom": sglang(running=0, waiting=0),
     "sglang/sglang-0.5.23-after-aborts.prom": sglang(running=0, aborted=10, kv_usage=0.24),
     "sglang/sglang-0.5.23-queueing-on-kv-capacity.prom": sglang(running=1, waiting=4),
+    "sglang/sglang-0.5.23-scheduler-stopped-t0.prom": sglang(running=0, waiting=1, inflight=2, engine_cpu=206.73),
+    "sglang/sglang-0.5.23-scheduler-stopped-t1.prom": sglang(running=0, waiting=1, inflight=2, engine_cpu=206.73),
     "sglang/sglang-0.5.23-kv-nearly-full.prom": sglang(running=2, waiting=4, kv_usage=0.91),
     "sglang/sglang-0.5.23-kv-just-retracted.prom": sglang(running=1, waiting=5, preemptions=1),
     "sglang/sglang-0.5.23-after-kv-pressure.prom": sglang(running=0, waiting=0),

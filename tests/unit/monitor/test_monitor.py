@@ -155,3 +155,12 @@ async def test_the_loop_goes_on_while_a_round_is_judged(monkeypatch: pytest.Monk
     judged = asyncio.create_task(monitor.round())
     asyncio.get_running_loop().call_later(0.01, alive.set)
     assert (await judged).sequence == 1
+
+
+async def test_a_probe_that_could_not_be_sent_is_told_as_such() -> None:
+    """Not as "not configured", and not with the advice to send one."""
+    monitor = Monitor(Source(Clock()), name="a", limits=Limits(), prober=FailingProber())
+    with pytest.raises(TriageError):
+        await monitor.probe(lambda _: None)
+    (probe,) = [seen for seen in (await monitor.round()).situation.not_seen if seen.source == "probe"]
+    assert "refused" in probe.why

@@ -7,6 +7,7 @@ are looked at closely. 100 MB take seconds.
 from collections import Counter, deque
 from typing import NamedTuple, TypeAlias
 
+from triage.dialects.logs.lines import Parts, last_clock, line_around
 from triage.dialects.logs.recognise import recognise
 from triage.dialects.logs.starts import StartFollower
 from triage.dialects.logs.table import Harmless, Launch, Limit, Marker, Progress, ReuseRow, Stop, marker_table
@@ -15,17 +16,12 @@ from triage.dialects.logs.times import clock_of, time_of
 from triage.dialects.logs.usage import read_usage
 from triage.domain.logs import LogEvent, LogKind, LogMark, LogReading, ThroughputLine
 from triage.domain.prompts import Reuse
-from triage.domain.text import clean
 
-# A line is looked at within this distance of the words that were found, to both sides.
-_REACH = 2048
 _LONGEST_TEXT = 300
 # Of each mark this many events are kept, from the beginning and from the end: 9 × 22 stay below 200.
 _KEPT_FIRST, _KEPT_LAST = 10, 12
 _MOST_REPORTS = 2000
 _MOST_REUSES = 200
-# The last line with a clock is looked for among so many characters at the end.
-_TAIL = 16 * 1024
 # uvicorn's line of an answered request, bare and inside Docker's json-file log: the server listens.
 _ANSWERED = ('HTTP/1.1" 2', 'HTTP/1.1\\" 2')
 _ENDS = (LogMark.STARTED, LogMark.FATAL)
@@ -76,7 +72,7 @@ def read_log(text: str, source: str, target: str, year: int | None = None) -> Lo
         started=notes.starts.count,
         starts=notes.starts.starts(),
         stopped_line=notes.stopped,
-        last_clock=_last_clock(text) if searched else None,
+        last_clock=last_clock(text) if searched else None,
         reuse=tuple(notes.reuse) if searched else read_usage(text),
     )
 
@@ -91,10 +87,10 @@ def _hits(text: str, name: str) -> list[_Hit]:
     for order, row in enumerate(rows):
         if not _concerns(row, name):
             continue
-        found = text.find(row.needle)
+        found, parts = text.find(row.needle), Parts(text)
         while found >= 0:
             hits.append(_Hit(found, order, row))
-            end = _part_end(text, found)
+            end = parts.end(found)
             found = text.find(row.needle, end) if end < len(text) else -1
     reports: list[_Hit] = []
     for needle in NEEDLES:
@@ -114,27 +110,11 @@ def _concerns(row: _Row, name: str) -> bool:
     return name in _WRAPPERS and row.engines not in _NO_ENGINES
 
 
-def _part_end(text: str, position: int) -> int:
-    """End of the line, or of the part of it that a progress bar drew over with CR."""
-    end = text.find("\n", position)
-    end = len(text) if end < 0 else end
-    turn = text.find("\r", position, end)
-    return end if turn < 0 else turn
-
-
-def _last_clock(text: str) -> float | None:
-    """Clock of the last line that has one."""
-    for line in reversed(text[-_TAIL:].split("\n")):
-        clock = clock_of(clean(line, _REACH)) if line else None
-        if clock is not None:
-            return clock.seconds
-    return None
-
-
 def _walk(text: str, hits: list[_Hit], notes: "_Notes") -> None:
     table = marker_table()
     number, counted = 1, 0
     current, line, end = -1, "", -1
+    parts = Parts(text)
     harmless: Harmless | None = None
     for hit in hits:
         number += text.count("\n", counted, hit.position)
@@ -142,19 +122,11 @@ def _walk(text: str, hits: list[_Hit], notes: "_Notes") -> None:
         if number != current:
             notes.begin(number)
         if number != current or hit.position > end:
-            current, end = number, _part_end(text, hit.position)
-            line = _line_around(text, hit.position)
+            current, end = number, parts.end(hit.position)
+            line = line_around(text, hit.position)
             harmless = table.harmless_in(line)
         if harmless is None or (isinstance(hit.row, Marker) and hit.row.mark in harmless.allows):
             notes.take(hit.row, line)
-
-
-def _line_around(text: str, position: int) -> str:
-    """The line, cleaned; of a very long one the part around the position. Progress bars end parts with CR."""
-    low, high = max(position - _REACH, 0), min(position + _REACH, len(text))
-    start = max(text.rfind("\n", low, position), text.rfind("\r", low, position)) + 1
-    ends = [end for end in (text.find("\n", position, high), text.find("\r", position, high)) if end >= 0]
-    return clean(text[max(start, low) : min(ends, default=high)], 2 * _REACH)
 
 
 class _Found(NamedTuple):

@@ -40,6 +40,16 @@ class ScrapeTarget(NamedTuple):
     every_s: float | None
     scraped_at: float | None
 
+    @property
+    def address(self) -> str:
+        """The `instance` label."""
+        return self.labels.get("instance", "")
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(job, instance), which its series carry as well."""
+        return self.labels.get("job", ""), self.address
+
 
 def opened(body: bytes) -> Envelope:
     """NotPrometheusError for what is no answer of this API."""

@@ -1,7 +1,7 @@
 """From dialect tables to PromQL selectors: which series of a server are an engine's, and which of them are read."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from triage.dialects.table import Table
 from triage.domain.quantity import Quantity
@@ -78,6 +78,11 @@ def selector(names: str, matchers: str = "", jobs: Iterable[str] = ()) -> str:
     if chosen:
         parts.append(f'job=~"{_quoted("|".join(map(_escaped, chosen)))}"')
     return "{" + ",".join([*parts, *([matchers] if matchers else [])]) + "}"
+
+
+def matching(labels: Mapping[str, str]) -> str:
+    """Matchers for exactly these values; '' matches series without the label."""
+    return ",".join(f'{label}="{_quoted(value)}"' for label, value in labels.items())
 
 
 def _read_by(table: Table) -> list[str]:
