@@ -9,8 +9,9 @@ from triage.diagnosis.calm import healthy, insufficient
 from triage.diagnosis.death import is_current_engine_log, judge_dead
 from triage.diagnosis.empty import judge_empty
 from triage.diagnosis.fleet import judge_balance
+from triage.diagnosis.frozen import judge_stale_exporters
 from triage.diagnosis.hypothesis import Hypothesis
-from triage.diagnosis.liveness import judge_stale_exporters, judge_standstill
+from triage.diagnosis.liveness import judge_standstill
 from triage.diagnosis.monitoring import judge_missing, judge_renamed
 from triage.diagnosis.peers import Peers
 from triage.diagnosis.rank import merge_replicas, order, separate_rivals

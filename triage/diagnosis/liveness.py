@@ -1,15 +1,16 @@
-"""Stalled or frozen: work accepted and nothing moving, and metrics that stand still without a reason."""
+"""Work accepted and nothing moving."""
 
 import re
 from collections.abc import Sequence
 
-from triage.diagnosis.devices import gpu_evidence, stands_still
+from triage.diagnosis.devices import gpu_evidence
+from triage.diagnosis.frozen import frozen_gauges, page_is_old, stale_page
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.text import count, many, seconds, verb
 from triage.diagnosis.thresholds import STALL_SECONDS, TAIL_SECONDS
 from triage.diagnosis.view import ReplicaView
 from triage.diagnosis.witness import probe_evidence, through_gateway
-from triage.domain.absence import known, value_or
+from triage.domain.absence import known
 from triage.domain.logs import LogMark
 from triage.domain.quantity import Quantity
 from triage.domain.situation import GpuWindow, Situation, TargetStatus
@@ -27,8 +28,8 @@ _LIVE = (Quantity.ENGINE_STEPS, Quantity.GENERATION_TOKENS_LIVE, Quantity.GENERA
 
 def judge_standstill(view: ReplicaView, situation: Situation, alone: bool) -> list[Hypothesis]:
     """Work was accepted and nothing moved: a stall, or gauges that nobody writes any more."""
-    if _page_is_old(view):
-        return [_stale_page(view)]
+    if page_is_old(view):
+        return [stale_page(view)]
     answered, hung = _newest(
         [p for p in situation.probes if p.generates and (p.got_token or hung_up(p)) and _reaches(p, view, alone)]
     )
@@ -47,7 +48,7 @@ def judge_standstill(view: ReplicaView, situation: Situation, alone: bool) -> li
     if not still and not (unknown and hung):
         return []
     if still and answered:
-        return [_frozen(view, answered)]
+        return [frozen_gauges(view, answered)]
     return [_stalled(view, situation.gpus if alone else (), hung, still)]
 
 
@@ -72,7 +73,7 @@ def _stalled(view: ReplicaView, gpus: Sequence[GpuWindow], hung: Sequence[ProbeR
             view.evidence(
                 "no-progress",
                 f"{there} and no token, step or finish in {seconds(span)}",
-                quantity=_progress_quantity(view),
+                quantity=view.work_quantity,
                 strength=3,
                 value=0.0,
                 unit="tokens",
@@ -184,7 +185,7 @@ def _stuck_rank(view: ReplicaView) -> Hypothesis | None:
                 view.evidence(
                     "rank-no-progress",
                     f"{label}: no token or step with {many(running.last, 'request')} running",
-                    quantity=_progress_quantity(view),
+                    quantity=view.work_quantity,
                     strength=3,
                     value=0.0,
                     unit="tokens",
@@ -195,56 +196,6 @@ def _stuck_rank(view: ReplicaView) -> Hypothesis | None:
             capped="" if grew else "its gauges may only have stopped being written",
         )
     return None
-
-
-def _frozen(view: ReplicaView, answered: Sequence[ProbeReading]) -> Hypothesis:
-    running = view.running
-    evidence = (
-        probe_evidence(answered[0], "answered", f"{answered[0].target}: a request was answered with tokens", 3),
-        view.evidence(
-            "still",
-            f"every counter stands still with {many(running.last if running else 0, 'request')} running",
-            quantity=_progress_quantity(view),
-            value=0.0,
-        ),
-    )
-    return Hypothesis(
-        kind=Kind.METRICS_FROZEN,
-        detail="stale-gauges",
-        scope=Scope(model=view.model or None, replica=view.name),
-        summary="the engine answers while its metrics stand still: the page shows the past",
-        evidence=evidence,
-        next_test="scrape again right after one answered request: the counters must have moved",
-    )
-
-
-def _page_is_old(view: ReplicaView) -> bool:
-    """Not even the process's own CPU time moved, which answering a scrape costs (0.1 s in 30 s on a stalled vLLM)."""
-    window = view.window
-    cpu = window.delta(Quantity.PROCESS_CPU)
-    still = view.comparable and window.seconds >= STALL_SECONDS and known(cpu) and cpu == 0
-    return still and window.first.values == window.last.values
-
-
-def _stale_page(view: ReplicaView) -> Hypothesis:
-    return Hypothesis(
-        kind=Kind.METRICS_FROZEN,
-        detail="stale-page",
-        scope=Scope(model=view.model or None, replica=view.name),
-        summary="the same page is served again and again: it is a copy, not the engine's own answer",
-        evidence=(
-            view.evidence(
-                "same-page",
-                f"no series moved in {seconds(view.window.seconds)}, not even the process's CPU time",
-                quantity=Quantity.PROCESS_CPU,
-                strength=3,
-                value=0.0,
-                unit="s",
-                threshold=0.0,
-            ),
-        ),
-        next_test="scrape the replica past every proxy and compare",
-    )
 
 
 def _asleep(view: ReplicaView) -> Hypothesis:
@@ -260,45 +211,9 @@ def _asleep(view: ReplicaView) -> Hypothesis:
     )
 
 
-def judge_stale_exporters(gpus: Sequence[GpuWindow], views: Sequence[ReplicaView]) -> list[Hypothesis]:
-    """A GPU exporter that repeats its last values while engines make tokens."""
-    frozen = [gpu for gpu in gpus if stands_still(gpu)]
-    working = [view for view in views if known(view.generated) and view.generated > 0]
-    if not frozen or not working:
-        return []
-    tokens = sum(value_or(view.generated, 0.0) for view in working)
-    return [
-        Hypothesis(
-            kind=Kind.METRICS_FROZEN,
-            detail="stale-exporter",
-            scope=Scope(node=frozen[0].last.node or None),
-            summary="the GPU exporter repeats old values: its energy counter stands still while engines make tokens",
-            evidence=(
-                gpu_evidence(frozen[0], "same", "two scrapes are equal down to the energy counter", strength=3),
-                working[0].evidence(
-                    "tokens",
-                    f"{count(tokens)} tokens were generated meanwhile",
-                    quantity=Quantity.GENERATION_TOKENS,
-                    value=tokens,
-                    unit="tokens",
-                ),
-            ),
-            next_test="restart nothing yet: read the exporter's log for collection errors",
-        )
-    ]
-
-
 def dark_targets(targets: Sequence[TargetStatus]) -> list[TargetStatus]:
     """Targets that do not answer at all; whether they are dead or unreachable needs another witness."""
     return [status for status in targets if status.state in (TargetState.DARK, TargetState.NEVER)]
-
-
-def _progress_quantity(view: ReplicaView) -> Quantity:
-    exported = view.window.last
-    for quantity in (Quantity.ENGINE_STEPS, Quantity.GENERATION_TOKENS_LIVE, Quantity.GENERATION_TOKENS):
-        if quantity in exported.values:
-            return quantity
-    return Quantity.RUNNING
 
 
 def hung_up(probe: ProbeReading) -> bool:

@@ -128,6 +128,12 @@ class ReplicaView:
         return standing_for(self.window) if self.comparable and self.inside > 0 else 0.0
 
     @lazy
+    def work_quantity(self) -> Quantity:
+        """The counter that a standstill is read from."""
+        counters = (Quantity.ENGINE_STEPS, Quantity.GENERATION_TOKENS_LIVE, Quantity.GENERATION_TOKENS)
+        return next((quantity for quantity in counters if quantity in self.window.last.values), Quantity.RUNNING)
+
+    @lazy
     def generated(self) -> Number:
         """Generated tokens in the window."""
         return generated(self.window)
