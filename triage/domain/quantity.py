@@ -27,7 +27,7 @@ class Quantity(StrEnum):
     READY_ENDPOINTS = "ready_endpoints"  # engines that a front end may choose from
     POOL_WAITING = "pool_waiting"  # requests in the engines' own queues, as a front end last read them
     POOL_KV_USAGE = "pool_kv_usage"  # their mean KV use as it read it, 0..1: hides a single full one
-    INFLIGHT = "inflight"  # a front end: accepted and not finished, queued ones included
+    INFLIGHT = "inflight"  # a front end, or an engine's own HTTP layer: accepted and not finished, queued ones included
     QUEUED = "queued"  # a front end: waiting for the first response
     KV_USAGE = "kv_usage"  # 0..1
     KV_CAPACITY = "kv_capacity"  # tokens
@@ -109,6 +109,21 @@ TAKE_MAXIMUM = frozenset(
         Quantity.KV_BLOCK_TOKENS,
         Quantity.CONTEXT_LIMIT,
         Quantity.DEVICE_BUSY,
+    }
+)
+
+# Of an engine nobody misses these; some have a few of them all the same.
+OF_FRONT_ENDS = frozenset(
+    {
+        Quantity.GATEWAY_QUEUE,
+        Quantity.GATEWAY_SATURATION,
+        Quantity.READY_ENDPOINTS,
+        Quantity.POOL_WAITING,
+        Quantity.POOL_KV_USAGE,
+        Quantity.PICKER_ERRORS,
+        Quantity.GATEWAY_QUEUE_TIME,
+        Quantity.INFLIGHT,
+        Quantity.QUEUED,
     }
 )
 

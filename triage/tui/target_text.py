@@ -8,7 +8,8 @@ from rich.text import Text
 
 from triage.domain.absence import NOT_APPLICABLE, NOT_EXPORTED, Absent, Number, known
 from triage.domain.histogram import Histogram
-from triage.domain.quantity import COUNTERS, HISTOGRAMS, UNITS, Quantity
+from triage.domain.quantity import COUNTERS, HISTOGRAMS, OF_FRONT_ENDS, UNITS, Quantity
+from triage.domain.reading import Role
 from triage.domain.situation import Replica, TargetStatus
 from triage.domain.text import clean
 from triage.domain.window import Window
@@ -109,10 +110,15 @@ def _table(heading: str, column: str, rows: Iterable[_Row], replica: Replica, wi
     missing: dict[str, list[str]] = {}
     for quantity, value, beside in rows:
         if isinstance(value, Absent):
-            missing.setdefault(_reason(value), []).append(quantity.value)
+            if _missed(quantity, replica):
+                missing.setdefault(_reason(value), []).append(quantity.value)
         else:
             yield from _quantity(quantity, value, beside, replica, width)
     yield from _missing(missing, width)
+
+
+def _missed(quantity: Quantity, replica: Replica) -> bool:
+    return replica.window.last.role is Role.FRONTEND or quantity not in OF_FRONT_ENDS
 
 
 def _quantity(quantity: Quantity, value: float, beside: str, replica: Replica, width: int) -> Iterator[Text]:
@@ -160,6 +166,8 @@ def _histograms(replica: Replica, width: int) -> Iterator[Text]:
         if quantity not in HISTOGRAMS:
             continue
         histogram = replica.window.histograms.get(quantity)
+        if histogram is None and not _missed(quantity, replica):
+            continue
         if histogram is None:
             mean = replica.window.mean(quantity)
             missing.setdefault(_reason(mean) if isinstance(mean, Absent) else "", []).append(quantity.value)
