@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tests.tui import factory
-from triage.domain.quantity import OF_FRONT_ENDS, Quantity
+from triage.domain.quantity import HISTOGRAMS, OF_FRONT_ENDS, Quantity
 from triage.domain.situation import Replica
 from triage.domain.target import Target, TargetState
 from triage.tui.evidence_text import evidence_lines, verdict_text
