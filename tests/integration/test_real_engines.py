@@ -56,7 +56,7 @@ async def watching(gate: Gate, url: str) -> AsyncIterator[Monitor]:
         limits=Limits(),
         window_s=_WINDOW_S,
         interval_s=_INTERVAL_S,
-        prober=EngineProber(gate, pairs, lambda: budget(max_tokens=16)),
+        prober=EngineProber(gate, pairs, lambda: budget(max_tokens=64)),
     )
     running = asyncio.create_task(monitor.run())
     try:
@@ -114,7 +114,8 @@ async def first(monitor: Monitor, kind: Kind, confidences: tuple[Confidence, ...
 async def test_an_idle_engine_that_answers_a_probe_is_healthy(url: str, gate: Gate) -> None:
     async with watching(gate, url) as monitor:
         await monitor.probe(lambda _: None)
-        await first(monitor, Kind.HEALTHY, (Confidence.CONFIRMED,))
+        # Random weights may think all of the probe's tokens long: then nobody knows when text would come.
+        await first(monitor, Kind.HEALTHY, SURE)
 
 
 async def test_more_people_than_sequences_are_a_queue(url: str, gate: Gate) -> None:

@@ -2,9 +2,11 @@
 
 from triage.diagnosis.text import seconds
 from triage.domain.situation import Situation
-from triage.domain.stream import Completeness, ProbeReading, StreamReading
+from triage.domain.stream import OWN_PROBE, Completeness, ProbeReading, StreamReading
 from triage.domain.verdict import Direction, Evidence, Family
 
+# Our probe ended before the model's thinking did.
+ALL_REASONING = "probe.all-reasoning"
 _GOOD_ENDS = frozenset({Completeness.COMPLETE, Completeness.OPEN, Completeness.NO_TERMINATOR})
 
 
@@ -49,7 +51,14 @@ def stream_stock(stream: StreamReading, situation: Situation) -> tuple[Evidence,
     late = stream.first_visible_s is not None and stream.first_visible_s > bound
     as_text = bool(stream.markup and stream.written_call)
     ok = stream.completeness in _GOOD_ENDS and shown and not late and not as_text
-    if ok:
+    # How far its few tokens got is our budget's doing: they came in time, and say nothing of when text comes.
+    thinking = stream.source == OWN_PROBE and stream.completeness is Completeness.REASONING_ATE_BUDGET
+    thinking = thinking and (stream.last_token_s or stream.closed_s or bound + 1) <= bound
+    ok = ok or thinking
+    if thinking:
+        spent = stream.completion_tokens or "its"
+        text = f"all {spent} tokens of the probe were reasoning: when text comes is not known"
+    elif ok:
         first = f", first visible token after {seconds(stream.first_visible_s)}" if stream.first_visible_s else ""
         text = f"a stream was {stream.completeness.value}{first}"
     elif as_text:
@@ -60,9 +69,9 @@ def stream_stock(stream: StreamReading, situation: Situation) -> tuple[Evidence,
         text = f"a stream was {stream.completeness.value}" + ("" if shown else " and showed no text")
     return (
         Evidence(
-            id="probe.stream" if ok else "probe.stream-bad",
+            id=ALL_REASONING if thinking else "probe.stream" if ok else "probe.stream-bad",
             direction=Direction.FOR if ok else Direction.AGAINST,
-            strength=(3 if stream.timed else 1) if ok else 2,
+            strength=1 if thinking else (3 if stream.timed else 1) if ok else 2,
             family=Family.PROBE,
             text=text,
             value=stream.first_visible_s,

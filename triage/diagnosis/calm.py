@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from triage.diagnosis.answers_stock import ALL_REASONING
 from triage.diagnosis.liveness import dark_targets
 from triage.diagnosis.stock import Findings
 from triage.diagnosis.view import ReplicaView
@@ -9,6 +10,8 @@ from triage.diagnosis.witness import through_gateway
 from triage.domain.logs import LogKind
 from triage.domain.situation import NOT_CONFIGURED, NotSeen, Situation
 from triage.domain.verdict import Confidence, Family, Kind, Scope, Verdict
+
+_TEXT_MUST_COME = "send one longer request: text must come"
 
 
 def healthy(situation: Situation, findings: Findings) -> Verdict | None:
@@ -25,7 +28,8 @@ def healthy(situation: Situation, findings: Findings) -> Verdict | None:
     if unread and not (agree and (covered or findings.false_alarm)):
         return None
     worked = probed or any(item.id == "engine.works" for item in findings.good)
-    surest = Confidence.CONFIRMED if probed else Confidence.LIKELY
+    unseen = [item.text for item in findings.good if item.id == ALL_REASONING]
+    surest = Confidence.CONFIRMED if probed and not unseen else Confidence.LIKELY
     # An alert concludes, from things that may not have been read here: it is no proof, but no reason for calm either.
     firing = sorted({alert.name for alert in situation.alerts if alert.state == "firing"})
     confidence = Confidence.POSSIBLE if unread or not worked or firing else surest
@@ -37,6 +41,7 @@ def healthy(situation: Situation, findings: Findings) -> Verdict | None:
         caveat += "; an answer without times says nothing about speed"
     elif not worked:
         caveat = "; nothing was asked of it, and an idle page looks the same for a lost worker"
+    caveat += f"; {unseen[0]}" if unseen else ""
     if firing:
         caveat += f"; nothing that was read agrees with the firing alert {', '.join(firing[:3])}"
     return Verdict(
@@ -46,7 +51,7 @@ def healthy(situation: Situation, findings: Findings) -> Verdict | None:
         summary=f"no limit is broken: {said}{caveat}",
         evidence=findings.good[:12],
         runbook=Kind.HEALTHY.value,
-        next_test="" if probed else "send one short request: an answer confirms it",
+        next_test=_TEXT_MUST_COME if unseen else "" if probed else "send one short request: an answer confirms it",
     )
 
 

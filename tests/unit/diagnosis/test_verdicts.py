@@ -307,6 +307,11 @@ def test_our_own_probe_running_out_of_tokens_in_time_is_no_fault() -> None:
     assert all(v.kind is not Kind.HIDDEN_REASONING for v in diagnose(situation(serving(), streams=(spent,))).verdicts)
     users = msgspec.structs.replace(spent, source="stream.sse")
     assert first(situation(serving(), streams=(users,))).kind is Kind.HIDDEN_REASONING
+    # It answered, so it lives; when a user would have seen text, nobody knows.
+    ended = msgspec.structs.replace(spent, last_token_s=2.0)
+    alive = first(situation(serving(), streams=(ended,), probes=(probe(first_token_s=0.1, output_tokens=400),)))
+    assert (alive.kind, alive.confidence) == (Kind.HEALTHY, Confidence.LIKELY)
+    assert "when text comes is not known" in alive.summary
 
 
 def test_reasoning_that_is_long_only_because_tokens_are_slow_is_slow_decode() -> None:
