@@ -445,7 +445,7 @@ async def test_a_page_that_is_nowhere_is_looked_for_once(serve: Serve, gate: Gat
     assert "/prometheus/metrics" in found.failure.detail
     await source.read()
     paths = [request.path for request in server.requests]
-    assert paths == ["/metrics", "/v1/metrics", "/prometheus/metrics", "/metrics"]
+    assert paths == ["/metrics", "/v1/metrics", "/prometheus/metrics", "/api/ps", "/metrics"]
 
 
 async def test_a_token_is_read_anew_when_it_is_refused(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,9 @@ def _rows(seen: Seen) -> list[tuple[str, str]]:
     """(label, sentence); short where all is well."""
     around = "".join([f", through {seen.via}"] * bool(seen.via) + [f", worker {seen.worker}"] * bool(seen.worker))
     known = len(seen.exported) + len(seen.missing)
-    rows = [("is", f"{seen.title}{around}"), ("exports", f"{len(seen.exported)} of {known} quantities")]
+    exports = f"{len(seen.exported)} of {known} quantities" if known else "no quantities, only which models are loaded"
+    rows = [("is", f"{seen.title}{around}"), ("exports", exports)]
+    rows += [("loaded", model) for model in seen.loaded]
     for cost in seen.costs:
         never = "" if cost.possible else ", which this dialect never has"
         rows.append(("costs", f"{', '.join(cost.verdicts)}: no {_or(cost.lacks)}{never}"))

@@ -2,12 +2,13 @@
 
 import msgspec
 
-from triage.diagnosis.needs import Lack, lacks
+from triage.diagnosis.needs import Lack, all_needs, lacks
 from triage.dialects.table import Switch, engine_tables, table_of
 from triage.domain.quantity import Quantity
-from triage.domain.reading import EngineReading
+from triage.domain.reading import EngineReading, LoadedModel, ProcessList, Role
 from triage.domain.situation import Replica, Situation, TargetStatus
 from triage.domain.target import TargetState
+from triage.report.document import iso
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -38,7 +39,7 @@ class Seen(msgspec.Struct, frozen=True):
 
     exported: quantities by name. missing: those that its dialect knows and this page lacks (some counters and
     histograms appear with their first use). late: exported, but moved only when a request finishes.
-    lingering: exported, but not rewritten while the engine is idle.
+    lingering: exported, but not rewritten while the engine is idle. loaded: models in memory, where it tells no more.
     """
 
     engine: str
@@ -55,6 +56,7 @@ class Seen(msgspec.Struct, frozen=True):
     lingering: tuple[str, ...]
     costs: tuple[Cost, ...]
     mends: tuple[Mend, ...]
+    loaded: tuple[str, ...] = ()
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -85,14 +87,19 @@ def report_of(situation: Situation) -> DoctorReport:
     for replica in situation.replicas:
         replicas.setdefault(replica.target.name, []).append(replica)
     checks = tuple(_check(status, replicas.get(status.target.name, [])) for status in situation.targets)
-    missing = {seen.source: seen.costs for seen in situation.not_seen if seen.costs and not seen.expected}
+    # What an engine by nature does not export stands with its target.
+    told = {"engine metrics"} if any(status.processes is not None for status in situation.targets) else set()
+    unseen = [seen for seen in situation.not_seen if not seen.expected and seen.source not in told]
+    missing = {seen.source: seen.costs for seen in unseen if seen.costs}
     unread = tuple([f"{seen.source}: {seen.why}" for seen in situation.not_seen if seen.expected])
-    notes = tuple([f"{seen.source}: {seen.why}" for seen in situation.not_seen if not seen.costs and not seen.expected])
+    notes = tuple([f"{seen.source}: {seen.why}" for seen in unseen if not seen.costs])
     return DoctorReport(checks, missing, unread, notes)
 
 
 def _check(status: TargetStatus, replicas: list[Replica]) -> Check:
     seen = tuple(_seen(replica.window.last, replica.model) for replica in replicas)
+    if status.processes is not None:
+        seen = (_pageless(status.processes),)
     if seen:
         says = "; ".join(
             " ".join(part for part in (one.engine, one.dialect, one.version, one.model) if part) for one in seen
@@ -124,6 +131,37 @@ def _seen(reading: EngineReading, model: str) -> Seen:
         costs=_costs(missed, known),
         mends=_mends(table.switches if table else (), exported, {q for lack in missed for q in lack.quantities}),
     )
+
+
+def _pageless(told: ProcessList) -> Seen:
+    """An engine that has no metrics page by nature: no flag brings one, and answers say more than it does."""
+    return Seen(
+        engine=told.engine,
+        dialect="",
+        title=f"{told.engine.capitalize()}, which has no metrics page",
+        version=told.version,
+        model=", ".join(model.name for model in told.models),
+        role=Role.MIXED.value,
+        via="",
+        worker="",
+        exported=(),
+        missing=(),
+        late=(),
+        lingering=(),
+        costs=(Cost(tuple(kind.value for kind in all_needs()), ("metrics page",), False),),
+        mends=(Mend(_IN_ANSWERS, _names(_TOLD_BY_ANSWERS), instead=True),),
+        loaded=tuple(_kept(model) for model in told.models) or ("no model",),
+    )
+
+
+# The durations of /api/chat and /api/generate (metrics.md 8).
+_IN_ANSWERS = "a probe, or kept answers of /api/chat: their last object has load, prompt and decode time"
+_TOLD_BY_ANSWERS = frozenset({Quantity.TTFT, Quantity.ITL, Quantity.QUEUE_TIME, Quantity.PREFILL_TIME, Quantity.E2E})
+
+
+def _kept(model: LoadedModel) -> str:
+    until = iso(model.unloads_at)
+    return f"{model}, unloads {until} unless it is asked" if until else str(model)
 
 
 def _costs(missed: tuple[Lack, ...], known: set[Quantity]) -> tuple[Cost, ...]:

@@ -6,6 +6,7 @@ stands in the access log of whatever is in front.
 
 from collections.abc import Sequence
 
+from triage.diagnosis.hits import hits_before, hits_in
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.text import count, many, percent, seconds
 from triage.diagnosis.thresholds import (
@@ -20,7 +21,6 @@ from triage.diagnosis.thresholds import (
 from triage.diagnosis.view import UNNAMED_TARGET, ReplicaView
 from triage.diagnosis.witness import answer_evidence
 from triage.domain.absence import known, value_or
-from triage.domain.derived import hit_share
 from triage.domain.quantity import Quantity
 from triage.domain.stream import Completeness, StreamReading
 from triage.domain.verdict import Confidence, Direction, Evidence, Kind, Scope
@@ -112,11 +112,11 @@ def _cut_by_server(streams: Sequence[StreamReading]) -> list[Evidence]:
 
 def _repeated(view: ReplicaView) -> Evidence | None:
     """Many more prefix hits than before: the same prompts come again, so something retries what it gave up."""
-    now = hit_share(view.window)
-    values = view.window.first.values
-    asked, found = values.get(Quantity.PREFIX_QUERIES, 0.0), values.get(Quantity.PREFIX_HITS, 0.0)
-    before = found / asked if asked else 0.0
-    if not known(now) or now < REPEATED_SHARE or now - before < HITS_FELL:
+    hits, past = hits_in(view.window), hits_before(view.window)
+    if hits is None or hits.asked <= 0:
+        return None
+    now, before = hits.share, past.share if past is not None else 0.0
+    if now < REPEATED_SHARE or now - before < HITS_FELL:
         return None
     text = f"{view.prefix}{percent(now)} of the prompts come again (before: {percent(before)}): work is retried"
     return view.evidence(

@@ -1,5 +1,6 @@
 """What probes and recorded answers break and what they keep, without naming a cause."""
 
+from triage.diagnosis.answer_times import breaks_limit
 from triage.diagnosis.text import seconds
 from triage.domain.situation import Situation
 from triage.domain.stream import OWN_PROBE, Completeness, ProbeReading, StreamReading
@@ -50,7 +51,8 @@ def stream_stock(stream: StreamReading, situation: Situation) -> tuple[Evidence,
     shown = stream.visible_chars > 0 or stream.tool_calls > 0
     late = stream.first_visible_s is not None and stream.first_visible_s > bound
     as_text = bool(stream.markup and stream.written_call)
-    ok = stream.completeness in _GOOD_ENDS and shown and not late and not as_text
+    slow = breaks_limit(stream.server, situation.limits) if stream.server is not None else ""
+    ok = stream.completeness in _GOOD_ENDS and shown and not late and not as_text and not slow
     # How far its few tokens got is our budget's doing: they came in time, and say nothing of when text comes.
     thinking = stream.source == OWN_PROBE and stream.completeness is Completeness.REASONING_ATE_BUDGET
     thinking = thinking and (stream.last_token_s or stream.closed_s or bound + 1) <= bound
@@ -67,6 +69,7 @@ def stream_stock(stream: StreamReading, situation: Situation) -> tuple[Evidence,
         text = f"a stream showed its first text after {seconds(stream.first_visible_s)}"
     else:
         text = f"a stream was {stream.completeness.value}" + ("" if shown else " and showed no text")
+        text += f", and {slow}" if slow else ""
     return (
         Evidence(
             id=ALL_REASONING if thinking else "probe.stream" if ok else "probe.stream-bad",

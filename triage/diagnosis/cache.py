@@ -13,6 +13,7 @@ from triage.diagnosis.fall import (
 )
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.reference import usual_ttft
+from triage.diagnosis.shares import share_between
 from triage.diagnosis.text import count, percent, seconds
 from triage.diagnosis.thresholds import HITS_FELL, KV_FULL
 from triage.diagnosis.view import ReplicaView
@@ -54,7 +55,7 @@ def judge_cache(view: ReplicaView, situation: Situation, fall: Fall | None, alon
         detail=detail,
         scope=Scope(model=view.model or None, replica=view.name),
         summary=(
-            f"the prefix cache finds {percent(fall.now.share)} of the prompt tokens, {percent(fall.before.share)} "
+            f"the prefix cache finds {percent(fall.now.share)} of the {_counted(fall)}, {percent(fall.before.share)} "
             f"in {fall.name}{_WORDS[detail]}"
         ),
         evidence=(fall_evidence(view, fall, Direction.FOR), *mechanisms, *lengths, *_evicted(view), *_felt(view)),
@@ -97,6 +98,10 @@ def _grown_past_its_cache(view: ReplicaView | None, told: Sequence[Evidence]) ->
         # A log and a list of the same turns are one witness; only compared prompts are another.
         ceiling=Confidence.CONFIRMED if compared else Confidence.LIKELY,
     )
+
+
+def _counted(fall: Fall) -> str:
+    return "prompts' blocks" if fall.now.blocks else "prompt tokens"
 
 
 def _detail(mechanisms: Sequence[Evidence]) -> str | None:
@@ -180,4 +185,4 @@ def _share(view: ReplicaView) -> Share | None:
     if not known(prefill) or not known(view.ttft) or view.ttft <= 0:
         return None
     value = min(prefill / view.ttft, 1.0)
-    return Share(value, value, value, "time to first token")
+    return share_between(value, (), value_or(view.window.delta(Quantity.PREFILL_TIME), 0.0), "time to first token")

@@ -103,7 +103,9 @@ def _wanted(situation: Situation, findings: Findings, views: Sequence[ReplicaVie
     if any(item.id == "engine.refused" for item in findings.outside):
         wanted.append("the body of one refused answer, as response-400.json")
     if not views:
-        wanted.append("two scrapes of the engine, 30 s apart")
+        # An engine that told which models it holds has no page to scrape.
+        pageless = bool(situation.loaded_models) or any(status.processes is not None for status in situation.targets)
+        wanted += [] if pageless else ["two scrapes of the engine, 30 s apart"]
     elif all(view.window.single for view in views):
         wanted.append("a second scrape, 30 s after the first")
     elif not all(view.comparable for view in views):

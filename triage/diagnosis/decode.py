@@ -1,19 +1,23 @@
 """Time between tokens above its reference, and what slows it."""
 
+from collections.abc import Sequence
+
 from triage.diagnosis.context import grown_context
 from triage.diagnosis.devices import link_trouble
-from triage.diagnosis.host import cpu_evidence, idle_gpus
+from triage.diagnosis.host import cpu_evidence, idle_forward, idle_gpus
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.interference import prefill_inside
+from triage.diagnosis.kv import paused
 from triage.diagnosis.peers import Peers
 from triage.diagnosis.reference import Reference, per_token_reference
+from triage.diagnosis.shares import share_between
 from triage.diagnosis.speculation import Pace, pace_evidence, pace_of_tokens, rejected_drafts
 from triage.diagnosis.text import count, percent, seconds
 from triage.diagnosis.thresholds import DIAL_MINIMUM, KV_LOW, SLOWER_THAN_USUAL, SPECULATION_SLOWS
 from triage.diagnosis.view import ReplicaView
 from triage.domain.absence import known, value_or
 from triage.domain.quantity import Quantity
-from triage.domain.situation import Situation
+from triage.domain.situation import GpuWindow, Situation
 from triage.domain.verdict import Confidence, Direction, Evidence, Kind, Scope, Share
 
 
@@ -42,7 +46,7 @@ def judge_decode(view: ReplicaView, peers: Peers, situation: Situation, alone: b
         ("speculation", rejected),
         ("cpu-starvation", cpu_evidence(situation.containers)),
         ("gpu-link", link_trouble(situation.gpus)),
-        ("host-bound", idle_gpus(view, situation.gpus) if alone else []),
+        ("host-bound", _waits_for_host(view, situation.gpus if alone else ())),
         ("long-context", [item for item in context if item.strength >= 2]),
     ):
         if items:
@@ -73,6 +77,11 @@ def judge_decode(view: ReplicaView, peers: Peers, situation: Situation, alone: b
             "prefill of other requests and preempted re-waits are inside inter-token time",
         ),
     )
+
+
+def _waits_for_host(view: ReplicaView, gpus: Sequence[GpuWindow]) -> list[Evidence]:
+    """By the devices' exporter, or by the engine's own timer. gpus: none when other engines may use them."""
+    return [*idle_gpus(view, gpus), *idle_forward(view, gpus)]
 
 
 def _per_token(view: ReplicaView, now: float, reference: Reference) -> Evidence:
@@ -118,14 +127,16 @@ def _share(view: ReplicaView) -> Share | None:
     gaps = view.window.histograms.get(Quantity.ITL)
     if running is None or view.window.seconds <= 0:
         return None
-    inside = (running.mean + (waiting.mean if waiting else 0.0)) * view.window.seconds
+    requests = running.mean + (waiting.mean if waiting else 0.0)
+    inside = requests * view.window.seconds
     decoding = gaps.total if gaps else value_or(view.window.delta(Quantity.GENERATION_SECONDS), 0.0)
     if inside <= 0 or decoding <= 0:
         return None
     value = min(decoding / inside, 1.0)
     most = running.high + (waiting.high if waiting else 0.0)
-    low = min(decoding / (most * view.window.seconds), 1.0) if most else value
-    return Share(value, min(low, value), max(value, min(value * 1.1, 1.0)), "time in the engine")
+    least = running.low + (waiting.low if waiting else 0.0)
+    bounds = [min(decoding / (n * view.window.seconds), 1.0) if n else 1.0 for n in (most, least)]
+    return share_between(value, bounds, requests, "time in the engine")
 
 
 def _not_waiting(view: ReplicaView) -> list[Evidence]:
@@ -171,6 +182,19 @@ def _other_causes(view: ReplicaView, reference: Reference) -> list[Evidence]:
                 strength=3,
                 direction=Direction.AGAINST,
                 value=preemptions,
+            )
+        )
+    out = paused(view)
+    if out is not None and out.low > 0:
+        found.append(
+            view.evidence(
+                "paused",
+                f"{count(out.last)} requests are out of the batch: that time is inside inter-token time",
+                quantity=Quantity.SWAPPED,
+                strength=3,
+                direction=Direction.AGAINST,
+                value=out.last,
+                unit="requests",
             )
         )
     if prefill_inside(view):

@@ -4,11 +4,13 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from triage.diagnosis.aborts import judge_aborts
+from triage.diagnosis.answer_times import judge_answer_times
 from triage.diagnosis.cache import judge_prompts
 from triage.diagnosis.calm import healthy, insufficient
 from triage.diagnosis.death import is_current_engine_log, judge_dead
 from triage.diagnosis.empty import judge_empty
 from triage.diagnosis.fleet import judge_balance
+from triage.diagnosis.fronts import with_lines_in_front
 from triage.diagnosis.frozen import judge_stale_exporters
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.liveness import judge_standstill
@@ -138,6 +140,8 @@ def _hypotheses(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypo
         if hidden is not None:
             found.append(hidden)
     found += _answers(situation, [view for view in workers if (view.name, view.model) not in still], found, unread)
+    found += judge_answer_times(situation, workers)
+    found = with_lines_in_front(found, views, situation, still, unread)
     found += judge_start(situation, views)
     if not workers and (lost := judge_prompts(situation)) is not None:
         found.append(lost)

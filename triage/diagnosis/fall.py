@@ -36,7 +36,7 @@ def hits_fell(view: ReplicaView) -> Fall | None:
     if now is None or not (now.enough or prompts_without_lookups(view, now)):
         return None
     for before, length, name in _pasts(view):
-        if before is not None and before.enough:
+        if before is not None and before.enough and before.blocks is now.blocks:
             fell = before.share - now.share >= HITS_FELL
             return Fall(now, before, name, length, *_since_start(view)) if fell else None
     return None
@@ -54,14 +54,15 @@ def _pasts(view: ReplicaView) -> list[tuple[Hits | None, float | None, str]]:
 def _since_start(view: ReplicaView) -> tuple[Hits | None, bool]:
     """(hits since this process started, whether they fill a cache)."""
     since, length = hits_before(view.window), prompt_length_in(view.window)
-    warm = since is not None and length is not None and since.asked >= max(WARM_REQUESTS * length, HIT_QUERIES)
-    return since, warm
+    if since is None or length is None or since.blocks:
+        return since, False
+    return since, since.asked >= max(WARM_REQUESTS * length, HIT_QUERIES)
 
 
 def prompts_without_lookups(view: ReplicaView, now: Hits) -> bool:
     """Prompts are computed and the cache is not even asked."""
     prompt = value_or(view.window.delta(Quantity.PROMPT_TOKENS), 0.0)
-    return now.asked == 0 and prompt >= HIT_QUERIES
+    return now.asked == 0 and not now.blocks and prompt >= HIT_QUERIES
 
 
 def fall_evidence(view: ReplicaView, fall: Fall, direction: Direction) -> Evidence:
@@ -70,7 +71,7 @@ def fall_evidence(view: ReplicaView, fall: Fall, direction: Direction) -> Eviden
         "hits-fell",
         f"{view.prefix}prefix cache hits fell to {percent(fall.now.share)} from {percent(fall.before.share)} "
         f"({fall.name})",
-        quantity=Quantity.PREFIX_HITS,
+        quantity=Quantity.PREFIX_BLOCK_HITS if fall.now.blocks else Quantity.PREFIX_HITS,
         direction=direction,
         value=fall.now.share,
         unit="share",

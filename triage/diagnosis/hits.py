@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from triage.diagnosis.thresholds import HIT_QUERIES, LENGTH_REQUESTS
+from triage.diagnosis.thresholds import HIT_BLOCKS, HIT_QUERIES, LENGTH_REQUESTS
 from triage.domain.absence import known, value_or
 from triage.domain.quantity import Quantity
 from triage.domain.window import Window
@@ -17,14 +17,23 @@ _COUNTED = (
     Quantity.PROMPT_TOKENS,
     Quantity.PROMPT_TOKENS_COMPUTED,
     Quantity.PROMPT_TOKENS_CACHED,
+    Quantity.PREFIX_BLOCK_HITS,
+    Quantity.PREFIX_BLOCK_MISSES,
 )
 
 
+_LOOKED_UP = (Quantity.PREFIX_QUERIES, Quantity.PROMPT_TOKENS_CACHED, Quantity.PREFIX_BLOCK_HITS)
+
+
 class Hits(msgspec.Struct, frozen=True):
-    """asked: prompt tokens looked up; found: of these in the cache."""
+    """asked: prompt tokens looked up; found: of these in the cache.
+
+    blocks: both are counted in blocks of the cache (TensorRT-LLM): their ratio is the same, their number is not.
+    """
 
     asked: float
     found: float
+    blocks: bool = False
 
     @property
     def share(self) -> float:
@@ -33,12 +42,12 @@ class Hits(msgspec.Struct, frozen=True):
     @property
     def enough(self) -> bool:
         """One prompt does not decide the share."""
-        return self.asked >= HIT_QUERIES
+        return self.asked >= (HIT_BLOCKS if self.blocks else HIT_QUERIES)
 
 
 def hits_in(window: Window) -> Hits | None:
     """In the window; None when the engine does not count it. A gauge is no count: it may be of one prompt alone."""
-    if Quantity.PREFIX_QUERIES not in window.deltas and Quantity.PROMPT_TOKENS_CACHED not in window.deltas:
+    if not any(quantity in window.deltas for quantity in _LOOKED_UP):
         return None
     return _hits({q: value for q in _COUNTED if known(value := window.delta(q))}, window.last.engine)
 
@@ -55,10 +64,15 @@ def _hits(counted: Mapping[Quantity, float], engine: str) -> Hits | None:
     cached, computed = counted.get(Quantity.PROMPT_TOKENS_CACHED), counted.get(Quantity.PROMPT_TOKENS_COMPUTED)
     prompt = counted.get(Quantity.PROMPT_TOKENS)
     if cached is None or (computed is None and prompt is None):
-        return None
+        return _blocks(counted)
     if computed is None and prompt is not None:
         computed = prompt if engine in _COUNT_ONLY_COMPUTED else max(prompt - cached, 0.0)
     return Hits(cached + (computed or 0.0), cached)
+
+
+def _blocks(counted: Mapping[Quantity, float]) -> Hits | None:
+    found, missed = counted.get(Quantity.PREFIX_BLOCK_HITS), counted.get(Quantity.PREFIX_BLOCK_MISSES)
+    return Hits(found + missed, found, blocks=True) if found is not None and missed is not None else None
 
 
 def prompt_length_in(window: Window) -> float | None:
@@ -83,5 +97,5 @@ def prompt_length_before(window: Window) -> float | None:
 def _length(hits: Hits | None, prompt: object, requests: float) -> float | None:
     if requests < LENGTH_REQUESTS:
         return None
-    tokens = hits.asked if hits is not None and hits.asked > 0 else prompt
+    tokens = hits.asked if hits is not None and hits.asked > 0 and not hits.blocks else prompt
     return tokens / requests if isinstance(tokens, float | int) and tokens > 0 else None

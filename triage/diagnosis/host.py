@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from triage.diagnosis.text import percent
 from triage.diagnosis.thresholds import NODE_BUSY, SM_IDLE, THROTTLED_PERIODS
 from triage.diagnosis.view import ReplicaView
+from triage.domain.quantity import Quantity
 from triage.domain.situation import ContainerCpu, GpuWindow
 from triage.domain.verdict import Direction, Evidence, Family
 
@@ -51,6 +52,29 @@ def idle_gpus(view: ReplicaView, gpus: Sequence[GpuWindow]) -> list[Evidence]:
             threshold=SM_IDLE,
             n=len(active),
             source=gpus[0].last.source,
+        )
+    ]
+
+
+def idle_forward(view: ReplicaView, gpus: Sequence[GpuWindow]) -> list[Evidence]:
+    """By the engine's own device timer no forward pass runs for most of the time in which requests do.
+
+    gpus: the devices of this engine as their exporter sees them; when it sees work, that is somebody else's or the
+    timer is wrong, and neither is told from the other.
+    """
+    running, busy = view.running, view.track(Quantity.DEVICE_BUSY)
+    if busy is None or busy.high >= SM_IDLE or running is None or running.low <= 0 or not view.moved:
+        return []
+    if any((active := _activity(gpu)) is not None and active >= SM_IDLE for gpu in gpus):
+        return []
+    return [
+        view.evidence(
+            "waits-for-host",
+            f"a forward pass runs in at most {percent(busy.high)} of the time while requests run",
+            quantity=Quantity.DEVICE_BUSY,
+            value=busy.high,
+            unit="share",
+            threshold=SM_IDLE,
         )
     ]
 

@@ -3,12 +3,14 @@
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.peers import Peers
 from triage.diagnosis.reference import per_token_reference
+from triage.diagnosis.shares import gauge_bounds, share_between
 from triage.diagnosis.text import count, many, percent, verb
 from triage.diagnosis.thresholds import (
     KV_FULL,
     KV_HIGH,
     PREEMPTIONS_PER_FINISHED,
 )
+from triage.diagnosis.tracks import together
 from triage.diagnosis.view import ReplicaView
 from triage.diagnosis.wait import Wait
 from triage.domain.absence import known, value_or
@@ -16,6 +18,7 @@ from triage.domain.limits import Limits
 from triage.domain.logs import LogMark
 from triage.domain.quantity import Quantity
 from triage.domain.verdict import Confidence, Direction, Evidence, Family, Kind, Scope, Share
+from triage.domain.window import Track
 
 
 def judge_kv(wait: Wait, preemptions: float, limits: Limits) -> Hypothesis | None:
@@ -34,6 +37,22 @@ def judge_kv(wait: Wait, preemptions: float, limits: Limits) -> Hypothesis | Non
                 quantity=Quantity.PREEMPTIONS,
                 strength=3 if heavy else 1,
                 value=preemptions,
+                threshold=0.0,
+            )
+        )
+        detail = "preemption"
+    out = paused(view)
+    if out is not None:
+        live = view.moved or Quantity.SWAPPED not in view.window.last.lingering
+        lasting = out.low > 0 and not view.window.single and live and not _all_in_time(wait, limits)
+        evidence.append(
+            view.evidence(
+                "paused",
+                f"{count(out.first)} then {count(out.last)} requests are taken out of the batch for lack of room",
+                quantity=Quantity.SWAPPED,
+                strength=3 if lasting else 1,
+                value=out.last,
+                unit="requests",
                 threshold=0.0,
             )
         )
@@ -69,7 +88,7 @@ def judge_kv(wait: Wait, preemptions: float, limits: Limits) -> Hypothesis | Non
                 threshold=0.0,
             )
         )
-    weak = not preemptions and blocked is None and not log and _at_a_limit(view)
+    weak = not preemptions and out is None and blocked is None and not log and _at_a_limit(view)
     return Hypothesis(
         kind=Kind.KV_PRESSURE,
         detail=detail,
@@ -82,6 +101,12 @@ def judge_kv(wait: Wait, preemptions: float, limits: Limits) -> Hypothesis | Non
         capped="running is flat, so a sequence limit would look the same" if weak else "",
         confounders=("preempted requests wait again inside decode time, not in queue time (vLLM)",),
     )
+
+
+def paused(view: ReplicaView) -> Track | None:
+    """Requests that began and were taken out of the batch for lack of room; None when there were none."""
+    track = view.track(Quantity.SWAPPED)
+    return track if track is not None and track.high > 0 else None
 
 
 def _all_in_time(wait: Wait, limits: Limits) -> bool:
@@ -121,16 +146,22 @@ def _at_a_limit(view: ReplicaView) -> bool:
 
 
 def _lost_to_kv(wait: Wait) -> Share | None:
-    """Waiting time plus what preemption adds to each token, as a share of the time in the engine."""
+    """Waiting time, in front of the batch or out of it, plus what preemption adds to each token."""
     view = wait.view
     excess = 0.0
     before = view.per_token_before
     if known(view.per_token) and known(before) and view.per_token > 0:
         excess = max(1.0 - before / view.per_token, 0.0)
-    value = wait.of_everything + (1.0 - wait.of_everything) * excess
+    waits = together([view.queued, paused(view)])
+    inside = (waits.mean if waits is not None else 0.0) + wait.running
+    if waits is None or inside <= 0:
+        return share_between(excess, (0.0,), inside, "time in the engine") if excess > 0 else None
+    least, most = gauge_bounds(waits, [view.running])
+    waited = waits.mean / inside
+    value = waited + (1.0 - waited) * excess
     if value <= 0:
         return None
-    return Share(value, min(wait.of_everything, value), value, "time in the engine")
+    return share_between(value, (least, most + (1.0 - most) * excess), inside, "time in the engine")
 
 
 def _kv_summary(wait: Wait, preemptions: float) -> str:
@@ -138,6 +169,10 @@ def _kv_summary(wait: Wait, preemptions: float) -> str:
     level = f"KV cache {percent(kv.last)} full" if kv else "KV cache full"
     if preemptions:
         return f"{level}, {many(preemptions, 'preemption')}: requests are computed again"
+    out = paused(wait.view)
+    if out is not None:
+        them = many(out.last or out.high, "request")
+        return f"{level}: {them} {verb(out.last or out.high, 'is', 'are')} taken out of the batch for lack of room"
     waiting = wait.view.waiting
     who = f"{many(waiting.last, 'request')} {verb(waiting.last, 'waits', 'wait')}" if waiting else "requests wait"
     return f"{level}: {who} for room in it"

@@ -37,6 +37,11 @@ class Lack(NamedTuple):
     quantities: tuple[Q, ...]
 
 
+def all_needs() -> tuple[Kind, ...]:
+    """What an engine without any series costs."""
+    return tuple(_ENGINE)
+
+
 def lacks(reading: EngineReading) -> tuple[Lack, ...]:
     """What a page costs, in the order of the verdicts; another source may still bring it (a log, a probe)."""
     needs = _FRONTEND if reading.role is Role.FRONTEND else _ENGINE

@@ -4,6 +4,7 @@ from statistics import fmean, pstdev
 
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.reference import ttft_bound
+from triage.diagnosis.shares import share_between
 from triage.diagnosis.text import count, percent, seconds
 from triage.diagnosis.thresholds import (
     CEILING_LINES,
@@ -90,10 +91,12 @@ def _share(wait: Wait, silent: bool) -> Share | None:
     if known(wait.ttft) and known(wait.prefill_mean):
         value = min(wait.prefill_mean / wait.ttft, 1.0)
         rest = 1.0 - min(wait.queue_mean / wait.ttft, 1.0) if known(wait.queue_mean) else 1.0
-        return Share(value, min(value, rest), max(value, rest), "time to first token")
+        n = value_or(wait.view.window.delta(Quantity.PREFILL_TIME), 0.0)
+        return share_between(value, (rest,), n, "time to first token")
     if prefill_dominates(wait.view) and wait.of_everything > 0 and ceiling(wait.view) is not None:
         # Nothing splits the first token, but the queue moves only as fast as prompts are computed.
-        return Share(wait.of_everything, wait.of_everything, 1.0, "time in the engine")
+        bounds = (*wait.gauge_bounds, 1.0)
+        return share_between(wait.of_everything, bounds, wait.waiting + wait.running, "time in the engine")
     return None
 
 

@@ -1,6 +1,7 @@
 """What one replica's numbers break and what they keep, without naming a cause."""
 
 from triage.diagnosis.fall import fall_evidence, hits_fell
+from triage.diagnosis.front_stock import front_stock, handoff_stock
 from triage.diagnosis.interference import frozen_share
 from triage.diagnosis.peers import Peers
 from triage.diagnosis.reference import per_token_reference, ttft_bound
@@ -69,7 +70,11 @@ def replica_stock(
     if frozen >= SHARE_SUPPORT:
         text = f"{view.prefix}{percent(frozen)} of the time between tokens passes in gaps above {seconds(FREEZE_S)}"
         broken.append(_against(view, "token-gaps", text, Quantity.ITL, frozen, SHARE_SUPPORT))
-    broken += _failures(view, limits.failure_share)
+    broken += [*_failures(view, limits.failure_share), *handoff_stock(view, limits.failure_share)]
+    if view.is_frontend:
+        wrong, blind = front_stock(view, bound.bound)
+        broken += wrong
+        unreadable += blind
     outside = _leaving(view)
     measured = known(view.ttft) or known(view.per_token) or view.is_prefill_only
     if view.answers_without_tokens:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
+from triage.diagnosis.kv import paused
 from triage.diagnosis.peers import Peers
 from triage.diagnosis.reference import per_token_reference, ttft_bound
 from triage.diagnosis.text import count, percent, seconds
@@ -64,6 +65,8 @@ def _kv(view: ReplicaView, peers: Peers, limits: Limits) -> str | None:
     del peers, limits
     preemptions = view.window.delta(Quantity.PREEMPTIONS)
     if not view.moved or view.kv is None or view.kv.high >= KV_LOW or (known(preemptions) and preemptions > 0):
+        return None
+    if paused(view) is not None:
         return None
     return f"KV cache {percent(view.kv.high)} full, no preemption" if known(preemptions) else None
 

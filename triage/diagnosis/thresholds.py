@@ -48,6 +48,7 @@ CEILING_LINES: Final = 4  # throughput lines needed to call it flat
 
 HITS_FELL: Final = 0.2  # diagnosis.md 4, prefill: prefix hits down by 20 points are a change, not noise
 HIT_QUERIES: Final = 1000.0  # prompt tokens looked up: below it one prompt decides the share
+HIT_BLOCKS: Final = 64.0  # the same in blocks of the cache: of 16 tokens, the smallest in use; larger ones hold more
 SAME_LENGTH: Final = 1.5  # prompts within this ratio of their earlier length are the same kind of traffic
 SAME_TRAFFIC: Final = 1.25  # as much of it, too: a sender that came anew would add its own
 LENGTH_REQUESTS: Final = 3  # requests that a mean prompt length needs; lengths of one kind of traffic vary little
@@ -66,6 +67,10 @@ IDLE_SHARE: Final = 0.5  # a peer with at most this share of the hot one's runni
 
 CROWD_LEAST: Final = 16.0  # running requests on one rank: with fewer, chance or one user's session makes it uneven
 CROWD_SHARE: Final = 0.8  # of all running requests: even two ranks are then four to one
+
+# --- front ends
+PICKER_BLIND: Final = 1.0  # failed reads of engines a second: GIE reads each every 50 ms; one fails when a pod goes
+HANDOFFS_FAILED: Final = 3.0  # fewer are a worker that went; with the usual limit on failures beside it
 
 # --- start
 START_SILENT_S: Final = 600.0  # compiling and tuning are silent for minutes (166 s, 131 s, 12 min in public reports)
@@ -99,6 +104,8 @@ REPEATED_SHARE: Final = 0.5  # of prompt tokens, and more than before: the large
 LEFT_WITHIN_S: Final = 1.0  # after the last text: a client that left later left because nothing came
 SAME_TEXT: Final = 0.02  # two captures of one answer: a translated protocol may add or drop white space
 TEXT_TOKENS: Final = 5  # below it an answer may be nothing but its end token and a template's leftovers
+ANSWERS_AGREE: Final = 3  # answers whose own server times show the same: one may have a long prompt, two be chance
+LATE_ALLOWED: Final = 0.05  # of answers: the bound of the first token is for the 95th percentile
 EMPTY_LEAST: Final = 5  # counted empty answers; a handful shows a rule
 EMPTY_SHARE: Final = 0.001  # of all counted answers: a tenth of the usual failure limit, below it nobody calls
 

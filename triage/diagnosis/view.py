@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from triage.diagnosis.lazy import lazy
+from triage.diagnosis.levels import HELD, nothing_inside, stale_gauges
 from triage.diagnosis.progress import moved, standing_for
 from triage.diagnosis.prompt_mix import computed_prompt, prompt_per_generated, prompt_per_generated_before
 from triage.diagnosis.thresholds import FLAT, WEAK_BELOW
@@ -18,8 +19,6 @@ from triage.domain.window import Track
 
 # What the only target of an evidence folder is called when its files do not name it.
 UNNAMED_TARGET = "default"
-# Waits that more room would not shorten.
-HELD = (Quantity.WAITING_DEFERRED, Quantity.GRAMMAR_QUEUE, Quantity.HANDOFF_QUEUE)
 
 
 class ReplicaView:
@@ -42,7 +41,14 @@ class ReplicaView:
     # ---- gauges
 
     def track(self, quantity: Quantity) -> Track | None:
-        return self.window.gauges.get(quantity)
+        """A gauge over the window; None where it only shows the last work of an engine that is idle now."""
+        return None if quantity in self.stale else self.window.gauges.get(quantity)
+
+    @lazy
+    def stale(self) -> frozenset[Quantity]:
+        """Gauges that nobody has rewritten since the last work."""
+        lingering = self.window.last.lingering
+        return stale_gauges(self.window, self.idle, bool(self.moved)) if lingering else lingering
 
     @lazy
     def running(self) -> Track | None:
@@ -106,9 +112,7 @@ class ReplicaView:
     @lazy
     def idle(self) -> bool:
         """Nothing ran or waited in any reading."""
-        inside = (self.running, self.track(Quantity.WAITING), self.held, self.track(Quantity.INFLIGHT))
-        tracks = [track for track in inside if track is not None]
-        return bool(tracks) and all(track.high == 0 for track in tracks)
+        return nothing_inside(self.window)
 
     # ---- change
 

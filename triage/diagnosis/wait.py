@@ -2,14 +2,17 @@
 
 from triage.diagnosis.lazy import lazy
 from triage.diagnosis.reference import Reference, ttft_bound, usual_ttft
+from triage.diagnosis.shares import gauge_bounds, share_between
 from triage.diagnosis.thresholds import (
     SHARE_SUPPORT,
 )
 from triage.diagnosis.view import ReplicaView
-from triage.domain.absence import Number, known
+from triage.domain.absence import Number, known, value_or
 from triage.domain.limits import Limits
 from triage.domain.quantity import Quantity
 from triage.domain.verdict import Share
+
+_ENGINE_TIME = "time in the engine"
 
 
 class Wait:
@@ -41,22 +44,35 @@ class Wait:
     def share(self) -> Share | None:
         """Waiting's share of the time to first token, else of the whole time in the engine."""
         found: list[float] = []
+        bounds: tuple[float, ...] = ()
+        counted: list[float] = []
         if known(self.ttft) and self.ttft > 0:
             if known(self.queue_mean):
                 found.append(min(self.queue_mean / self.ttft, 1.0))
+                counted.append(value_or(self.view.window.delta(Quantity.QUEUE_TIME), 0.0))
             if self.view.always_waiting:
                 # All waiting lies before the first token, so its share there is at least its share of the whole.
                 found.append(self.of_everything)
+                bounds = self.gauge_bounds
+                counted.append(self.waiting + self.running)
                 if known(self.prefill_mean) and self._queue_fills(self.ttft):
                     found.append(max(1.0 - self.prefill_mean / self.ttft, 0.0))
         waiting, running = self.view.queued, self.view.running
         if found:
-            return Share(max(found), min(found), max(found), "time to first token")
+            return share_between(max(found), (*found, *bounds), max(counted), "time to first token")
         if waiting is None or running is None or waiting.mean == 0:
             return None
-        low = waiting.low / max(waiting.low + running.high, 1.0)
-        high = waiting.high / max(waiting.high + running.low, 1.0)
-        return Share(self.of_everything, min(low, high), max(low, high), "time in the engine")
+        return share_between(self.of_everything, self.gauge_bounds, self.waiting + self.running, _ENGINE_TIME)
+
+    @lazy
+    def gauge_bounds(self) -> tuple[float, float]:
+        """Between which of_everything lies, over the readings."""
+        waiting, running = self.view.queued, self.view.running
+        return gauge_bounds(waiting, [running]) if waiting is not None else (0.0, 0.0)
+
+    def at_most(self, share: Share) -> float:
+        """The largest of what a share was estimated from; without the width of one request."""
+        return self.gauge_bounds[1] if share.of == _ENGINE_TIME else share.value
 
     def felt(self) -> bool:
         """Long enough to matter: first tokens are above their bound, or nothing says how long they take."""

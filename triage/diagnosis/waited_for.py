@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from triage.diagnosis.text import count, many
+from triage.diagnosis.text import count, many, seconds
+from triage.diagnosis.thresholds import SHARE_SUPPORT
 from triage.diagnosis.view import ReplicaView
-from triage.domain.absence import known
+from triage.domain.absence import known, value_or
 from triage.domain.quantity import Quantity
 from triage.domain.situation import AdapterUse
 from triage.domain.verdict import Direction, Evidence, Family
@@ -44,7 +45,8 @@ def waited_for(view: ReplicaView, adapters: Sequence[AdapterUse], flat: bool) ->
     ):
         track, waiting = view.track(quantity), view.queued
         if track is not None and waiting is not None and track.low > 0 and track.mean >= waiting.mean / 2:
-            return Reason(detail, words, (_gauge(view, quantity, f"{many(track.last, 'request')} in it", track.last),))
+            evidence = (_gauge(view, quantity, f"{many(track.last, 'request')} in it", track.last),)
+            return Reason(detail, words, (*evidence, *_handoff(view)) if detail == "handoff-queue" else evidence)
     slots, wanted = view.track(Quantity.ADAPTER_SLOTS), view.track(Quantity.ADAPTERS_WAITING)
     deferred, room = view.track(Quantity.WAITING_DEFERRED), view.waiting
     on_purpose = deferred is not None and deferred.mean > (room.mean if room is not None else 0.0)
@@ -54,6 +56,8 @@ def waited_for(view: ReplicaView, adapters: Sequence[AdapterUse], flat: bool) ->
         return Reason(
             "adapter-slots", "for a free adapter slot", (_gauge(view, Quantity.ADAPTERS_WAITING, text, wanted.last),)
         )
+    if on_purpose and _transfers_take_long(view):
+        return Reason("handoff-queue", "for their KV cache to come from the prefill side", tuple(_handoff(view)))
     if on_purpose:
         return Reason(None, "on purpose: for an adapter, a KV transfer or a grammar")
     limit = view.sequence_limit
@@ -66,6 +70,43 @@ def waited_for(view: ReplicaView, adapters: Sequence[AdapterUse], flat: bool) ->
     if reserves_room(view):
         return Reason(None, "for a slot, or for room that running requests have reserved")
     return Reason("sequence-limit", "for a slot") if flat else Reason(None, "for a slot")
+
+
+def _transfers_take_long(view: ReplicaView) -> bool:
+    """Most requests fetch their KV cache, and that takes a good part of their time to the first token."""
+    each, first = view.window.mean(Quantity.KV_TRANSFER_TIME), view.ttft
+    transfers = value_or(view.window.delta(Quantity.KV_TRANSFER_TIME), 0.0)
+    answered = value_or(view.window.delta(Quantity.TTFT), 0.0)
+    return known(each) and known(first) and each >= SHARE_SUPPORT * first and transfers >= answered / 2
+
+
+def _handoff(view: ReplicaView) -> list[Evidence]:
+    """What else tells of trouble between prefill and decode."""
+    found = []
+    each = view.window.mean(Quantity.KV_TRANSFER_TIME)
+    if known(each):
+        found.append(
+            view.evidence(
+                "kv-transfer",
+                f"moving a request's KV cache takes {seconds(each)}",
+                quantity=Quantity.KV_TRANSFER_TIME,
+                strength=2 if _transfers_take_long(view) else 1,
+                value=each,
+                unit="s",
+                n=int(value_or(view.window.delta(Quantity.KV_TRANSFER_TIME), 0.0)),
+            )
+        )
+    sending = view.track(Quantity.HANDOFF_SENDING)
+    if sending is not None and sending.low > 0:
+        text = f"{many(sending.last, 'prefilled request')} on the way to a decode worker"
+        found.append(_gauge(view, Quantity.HANDOFF_SENDING, text, sending.last))
+    failed = value_or(view.window.delta(Quantity.HANDOFF_FAILED), 0.0)
+    if failed:
+        text = f"{many(failed, 'hand-over')} failed"
+        found.append(
+            view.evidence("handoff-failed", text, quantity=Quantity.HANDOFF_FAILED, value=failed, threshold=0.0)
+        )
+    return found
 
 
 def reserves_room(view: ReplicaView) -> bool:

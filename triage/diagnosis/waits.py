@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from triage.diagnosis.hypothesis import Hypothesis
-from triage.diagnosis.kv import judge_kv, kv_trouble_in_log, running_text
+from triage.diagnosis.kv import judge_kv, kv_trouble_in_log, paused, running_text
 from triage.diagnosis.text import count, many, percent, seconds, verb
 from triage.diagnosis.thresholds import (
     KV_LOW,
@@ -30,7 +30,8 @@ def judge_waits(view: ReplicaView, situation: Situation, alone: bool, gateway_un
     waiting = view.queued
     preemptions = value_or(view.window.delta(Quantity.PREEMPTIONS), 0.0)
     queued = view.window.mean(Quantity.QUEUE_TIME)
-    if not preemptions and (waiting is None or waiting.high == 0) and not (known(queued) and queued > 0.3):
+    nobody = (waiting is None or waiting.high == 0) and not (known(queued) and queued > 0.3)
+    if not preemptions and nobody and paused(view) is None:
         return kv_trouble_in_log(view)
     wait = Wait(view, limits)
     kv = judge_kv(wait, preemptions, limits)
@@ -39,7 +40,7 @@ def judge_waits(view: ReplicaView, situation: Situation, alone: bool, gateway_un
         adapters = situation.adapters if alone else ()
         queueing = _queueing(wait, found[0] if found else None, gateway_unread, adapters)
         # Below that share the wait is not what the user feels.
-        if queueing.share is None or queueing.share.high >= SHARE_SUPPORT:
+        if queueing.share is None or wait.at_most(queueing.share) >= SHARE_SUPPORT:
             found.append(queueing)
     return found
 

@@ -32,7 +32,7 @@ def told_of_json(body: bytes) -> str:
         return _DRAINING
     data = _decoded(body)
     if isinstance(data, dict) and isinstance(data.get("models"), list):
-        return "JSON, a list of models like Ollama's /api/ps: Ollama has no metrics page; keep it as ps.json"
+        return "JSON, a list of models like Ollama's /api/ps, which has no metrics page: as ps.json it is read"
     return "" if data is None else "JSON, not the Prometheus text format"
 
 

@@ -1,6 +1,6 @@
 """Numbers that are derived from a window, the same for every judgement and every screen."""
 
-from triage.domain.absence import NO_WINDOW, NOT_EXPORTED, Number, known, value_or
+from triage.domain.absence import NO_WINDOW, NOT_APPLICABLE, NOT_EXPORTED, Number, known, value_or
 from triage.domain.histogram import MINIMUM_FOR_MEAN
 from triage.domain.quantity import Quantity
 from triage.domain.window import Window
@@ -48,8 +48,17 @@ def speed(window: Window) -> Number:
 
 
 def hit_share(window: Window) -> Number:
-    """Prefix cache hits over queries inside the window, else the engine's own gauge; 0..1."""
+    """Prefix cache hits over what was looked up inside the window, in tokens, else in blocks; 0..1.
+
+    Without counters the engine's own gauge, unless it is idle and the gauge shows its last work.
+    """
     queries, hits = window.delta(Quantity.PREFIX_QUERIES), window.delta(Quantity.PREFIX_HITS)
     if known(queries) and known(hits):
         return hits / queries if queries > 0 else NO_WINDOW
+    found, missed = window.delta(Quantity.PREFIX_BLOCK_HITS), window.delta(Quantity.PREFIX_BLOCK_MISSES)
+    if known(found) and known(missed):
+        return found / (found + missed) if found + missed > 0 else NO_WINDOW
+    running = window.gauge(Quantity.RUNNING)
+    if Quantity.HIT_RATE in window.last.lingering and running is not None and running.high == 0:
+        return NOT_APPLICABLE
     return last(window, Quantity.HIT_RATE)

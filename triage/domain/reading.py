@@ -77,11 +77,45 @@ class GpuReading(msgspec.Struct, frozen=True):
     fields: Mapping[str, float]
 
 
+class LoadedModel(msgspec.Struct, frozen=True):
+    """A model as Ollama's process list has it. on_gpu: share of its bytes in device memory. context: tokens.
+
+    target: whose list it is, '' where a file does not say. unloads_at: unix seconds, moved on by every request.
+    """
+
+    source: str
+    name: str
+    on_gpu: float | None
+    context: int | None = None
+    target: str = ""
+    unloads_at: float | None = None
+
+    def __str__(self) -> str:
+        where = "" if self.on_gpu is None else f", {100 * self.on_gpu:.0f} % in GPU memory"
+        context = "" if self.context is None else f", context {self.context:,}"
+        return f"{self.name or 'a model without a name'}{where}{context}"
+
+
+class ProcessList(msgspec.Struct, frozen=True):
+    """What an engine without a metrics page tells instead: which models are in memory. Neither queue nor times."""
+
+    engine: str
+    version: str
+    models: tuple[LoadedModel, ...]
+
+    def __str__(self) -> str:
+        """One line for a table of targets."""
+        loaded = "; ".join(map(str, self.models[:3])) or "no model loaded"
+        more = f" and {len(self.models) - 3} more" if len(self.models) > 3 else ""
+        return f"{loaded}{more} · {self.engine} exports no queue and no times"
+
+
 class PageReading(msgspec.Struct, frozen=True, gc=False):
     """Everything one metrics page said. families: every metric family name on it.
 
     problems: what could not be read on it, cleaned, at most a few.
     software: whose page it is when that is no engine's ('Envoy'), '' when it is or nothing tells.
+    processes: what was read in place of a page from an engine that has none.
     """
 
     target: Target
@@ -92,6 +126,7 @@ class PageReading(msgspec.Struct, frozen=True, gc=False):
     families: frozenset[str]
     problems: tuple[str, ...] = ()
     software: str = ""
+    processes: ProcessList | None = None
 
     def no_engine(self) -> Failure:
         """Why a page without an engine on it tells nothing."""

@@ -5,7 +5,7 @@ import msgspec
 from triage.domain.limits import Limits
 from triage.domain.logs import LogReading
 from triage.domain.prompts import PromptPair, Reuse
-from triage.domain.reading import GpuReading
+from triage.domain.reading import GpuReading, LoadedModel, ProcessList
 from triage.domain.stream import AnswerCounts, ErrorAnswer, ProbeReading, RequestReading, ServedModel, StreamReading
 from triage.domain.target import Failure, Target, TargetState
 from triage.domain.window import Window
@@ -28,7 +28,7 @@ class Replica(msgspec.Struct, frozen=True, gc=False):
 class TargetStatus(msgspec.Struct, frozen=True, gc=False):
     """How reading one target went. families: names on its last page.
 
-    answered_at: unix seconds of the last good answer.
+    answered_at: unix seconds of the last good answer. processes: what it told instead of a page, where it has none.
     """
 
     target: Target
@@ -40,6 +40,7 @@ class TargetStatus(msgspec.Struct, frozen=True, gc=False):
     dialect: str = ""
     families: frozenset[str] = frozenset()
     problems: tuple[str, ...] = ()
+    processes: ProcessList | None = None
 
 
 class GpuWindow(msgspec.Struct, frozen=True):
@@ -110,15 +111,6 @@ class DashboardQuery(msgspec.Struct, frozen=True):
     expression: str
     metrics: tuple[QueriedMetric, ...]
     empty: bool | None = None
-
-
-class LoadedModel(msgspec.Struct, frozen=True):
-    """A model as Ollama's process list has it. on_gpu: share of its bytes in device memory. context: tokens."""
-
-    source: str
-    name: str
-    on_gpu: float | None
-    context: int | None = None
 
 
 class AdapterUse(msgspec.Struct, frozen=True):

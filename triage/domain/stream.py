@@ -23,6 +23,42 @@ class Completeness(StrEnum):
     OPEN = "not finished when the recording ended"
 
 
+class ServerTimes(msgspec.Struct, frozen=True):
+    """How the server says it spent its time on one answer, in seconds. Its own clock, without the way to the client.
+
+    total_s: from the request's arrival to the answer's end, None where the server does not say. load_s: until the
+    model was in memory, waiting for room there included. prompt_s: prefill. decode_s: all tokens after it.
+    decode_tokens: how many those are.
+    """
+
+    prompt_s: float
+    decode_s: float
+    decode_tokens: int
+    load_s: float = 0.0
+    total_s: float | None = None
+
+    @property
+    def queue_s(self) -> float | None:
+        """What no phase accounts for: waiting for a free slot, and the little that preparing a request takes."""
+        if self.total_s is None:
+            return None
+        return max(self.total_s - self.load_s - self.prompt_s - self.decode_s, 0.0)
+
+    @property
+    def before_s(self) -> float:
+        """Before the first token, as far as the server says."""
+        return self.load_s + self.prompt_s + (self.queue_s or 0.0)
+
+    @property
+    def whole_s(self) -> float:
+        """The answer's time: the total, or the sum of the known phases."""
+        return self.before_s + self.decode_s
+
+    @property
+    def per_token_s(self) -> float | None:
+        return self.decode_s / self.decode_tokens if self.decode_tokens else None
+
+
 class StreamReading(msgspec.Struct, frozen=True):
     """Seconds count from the request; None where the mark was never reached or not recorded.
 
@@ -62,6 +98,7 @@ class StreamReading(msgspec.Struct, frozen=True):
     broken_arguments: str = ""  # which tool call's arguments are no JSON object, in words
     whole: bool = False  # one body, not a stream
     left: bool = False  # the recording says that the client itself ended it
+    server: ServerTimes | None = None  # where the answer carries the server's own times
 
 
 class RequestReading(msgspec.Struct, frozen=True):

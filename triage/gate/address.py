@@ -18,6 +18,9 @@ _KNOWN_ENDS = (
     "/prometheus/metrics",
     "/v1/metrics",
     "/metrics",
+    "/api/ps",
+    "/api/chat",
+    "/api/generate",
 )
 _HOST_NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?")
 

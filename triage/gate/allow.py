@@ -21,6 +21,9 @@ _TAILS = {
         "prometheus/metrics",
         "v1/metrics",
         "v1/models",
+        # Ollama's list of loaded models, in place of a metrics page, and its version. Asking keeps no model loaded.
+        "api/ps",
+        "api/version",
         # A Prometheus API. Its queries compute and change nothing; its admin, reload and write routes are not here.
         "api/v1/query",
         "api/v1/targets",

@@ -5,6 +5,7 @@ import time
 
 import msgspec
 
+from triage.dialects.ollama import read_processes
 from triage.dialects.streams.observer import StreamObserver
 from triage.dialects.streams.sse import SseDecoder, SseItem
 from triage.domain.stream import OWN_PROBE, ProbeReading, StreamReading
@@ -15,6 +16,7 @@ from triage.probing.budget import Budget
 
 _CHAT = "/v1/chat/completions"
 _MODELS = "/v1/models"
+_IN_MEMORY = "/api/ps"
 _MODELS_LIMIT = 1024 * 1024
 # An error body as far as evidence needs its words.
 _BODY_KEPT = 500
@@ -49,7 +51,11 @@ async def measure(client: Client, target: Target, model: str, budget: Budget) ->
 
 
 async def list_models(client: Client) -> tuple[str, ...] | Failure:
-    """Models by name as the target lists them; adapters on top of another listed model are left out."""
+    """Models by name as the target lists them; adapters on top of another listed model are left out.
+
+    Ollama lists what lies on its disk, and a question would load it, perhaps in place of one that users need: of
+    several models only those are given that are in memory.
+    """
     answer = await client.get(client.address.prefix + _MODELS, limit=_MODELS_LIMIT)
     if isinstance(answer, Failure):
         return answer
@@ -57,7 +63,22 @@ async def list_models(client: Client) -> tuple[str, ...] | Failure:
         cards = msgspec.json.decode(answer.body, type=_ModelList).data
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return Failure(FailureReason.BAD_ANSWER, f"{_MODELS} is no list of models", answer.status)
-    return tuple(dict.fromkeys(clean(card.id, 200) for card in cards if card.id and not card.parent))
+    listed = tuple(dict.fromkeys(clean(card.id, 200) for card in cards if card.id and not card.parent))
+    return listed if len(listed) < 2 else await _in_memory(client, listed)
+
+
+async def _in_memory(client: Client, listed: tuple[str, ...]) -> tuple[str, ...] | Failure:
+    path = client.address.prefix + _IN_MEMORY
+    answer = await client.get(path, limit=_MODELS_LIMIT)
+    page = read_processes(answer.body, Target(""), path, None) if isinstance(answer, Answer) else None
+    if page is None or page.processes is None:
+        return listed
+    held = {model.name for model in page.processes.models}
+    loaded = tuple(name for name in listed if name in held)
+    return loaded or Failure(
+        FailureReason.NOT_ALLOWED,
+        f"none of {len(listed)} models is in memory, and a question would load one: name it as the target's model",
+    )
 
 
 class _Card(msgspec.Struct):

@@ -189,13 +189,14 @@ def _replica(status: TargetStatus, replica: Replica) -> TargetEntry:
 
 
 def _bare(status: TargetStatus) -> TargetEntry:
+    told = status.processes
     return TargetEntry(
         name=status.target.name,
         url=status.target.url,
         engine=status.engine,
         dialect=status.dialect,
-        version="",
-        model="",
+        version=told.version if told is not None else "",
+        model=", ".join(model.name for model in told.models) if told is not None else "",
         role="",
         state=status.state,
         why=str(status.failure) if status.failure else None,

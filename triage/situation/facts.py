@@ -12,7 +12,6 @@ from triage.domain.situation import (
     AdapterUse,
     ContainerCpu,
     DashboardQuery,
-    LoadedModel,
     MonitoredTarget,
     QueriedMetric,
 )
@@ -81,20 +80,6 @@ def read_containers(data: Any, source: str) -> list[ContainerCpu]:
                 node_busy_cores=_number(item.get("node_busy_cores")),
             )
         )
-    return found
-
-
-def read_loaded_models(data: Any, source: str) -> list[LoadedModel]:
-    """Ollama's /api/ps."""
-    models = data.get("models") if isinstance(data, dict) else None
-    if not isinstance(models, list):
-        raise ValueError("no list 'models' in it")
-    found = []
-    for item in _objects(models):
-        size, on_gpu = _number(item.get("size")), _number(item.get("size_vram"))
-        share = on_gpu / size if size and on_gpu is not None else None
-        context = _whole(item.get("context_length"))
-        found.append(LoadedModel(source, _text(item.get("name") or item.get("model")), share, context))
     return found
 
 
@@ -170,10 +155,8 @@ def _empty_answer(item: dict[str, Any]) -> bool | None:
 
 def moment(value: Any) -> float | None:
     """ISO 8601 text or a unix number to unix seconds; None when it is neither."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
     if not isinstance(value, str):
-        return None
+        return _number(value)
     try:
         parsed = datetime.fromisoformat(value)
     except ValueError:
@@ -199,7 +182,12 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        return None
 
 
 def _whole(value: Any) -> int | None:

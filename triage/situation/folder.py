@@ -9,9 +9,11 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from triage.dialects.logs import read_log
+from triage.dialects.ollama import read_loaded
 from triage.dialects.pages import read_page
 from triage.dialects.prometheus.answers import read_alerts
 from triage.dialects.streams.capture import read_capture, read_response
+from triage.dialects.streams.native import OLLAMA
 from triage.domain.errors import EvidenceError
 from triage.domain.limits import Limits
 from triage.domain.logs import LogKind, LogReading
@@ -146,6 +148,10 @@ class _Loader:
         try:
             data = msgspec.json.decode(body)
         except (msgspec.DecodeError, RecursionError) as error:
+            lines = read_capture(body.decode("utf-8", "replace"), name, stem) if stem.startswith("response") else None
+            if lines is not None and lines.protocol == OLLAMA:
+                self.streams.append(lines)  # it streams unless told not to: one object a line
+                return
             self._miss(name, f"not JSON: {clean(str(error), 120)}")
             return
         if stem == "manifest" and isinstance(data, dict):
@@ -284,7 +290,7 @@ _READERS: dict[str, Callable[[Any, str], list[Any]]] = {
     "targets": facts.read_monitored,
     "alerts": read_alerts,
     "rules": read_alerts,
-    "ps": facts.read_loaded_models,
+    "ps": read_loaded,
     "models": bodies.read_models,
     "counts": bodies.read_counts,
     "requests": prompts.read_reuse,

@@ -12,10 +12,11 @@ from triage.domain.quantity import Quantity
 from triage.domain.reading import EngineReading, PageReading, Scrape
 from triage.domain.situation import GpuWindow, NotSeen, Replica, Situation, TargetStatus
 from triage.domain.stream import ProbeReading, StreamReading
-from triage.domain.target import Failure, FailureReason, Target, TargetState
+from triage.domain.target import Failure, Target, TargetState
 from triage.domain.window import Window
 from triage.situation.baselines import OwnPast, Pasts, choose
 from triage.situation.costs import costs_of_absent, costs_of_source
+from triage.situation.statuses import status_of, without_page
 from triage.situation.trail import Trail
 from triage.situation.windows import GAP_FACTOR, Moment, build_window, follow
 
@@ -111,7 +112,10 @@ class Store:
         for memory in self._memory.values():
             pace_s = memory.every_s or interval_s
             patience, span_s = GAP_FACTOR * pace_s, self._span(memory)
-            statuses.append(_status(memory, at, patience))
+            page = memory.pages[-1] if memory.pages else None
+            statuses.append(
+                status_of(memory.target, page, memory.failure, answered_at=memory.answered_at, at=at, patience=patience)
+            )
             for series in memory.series.values():
                 age = at - series.moments[-1].at
                 if age > max(patience, span_s):
@@ -130,7 +134,7 @@ class Store:
             "kubernetes": False,
             "gpu": bool(gpus),
         }
-        tried = {"engine metrics": "nothing answered"}
+        tried = {"engine metrics": without_page(statuses) or "nothing answered"}
         if self._probe_failed:
             tried["probe"] = self._probe_failed
         return Situation(
@@ -142,6 +146,12 @@ class Store:
             streams=tuple(stream for _, _, stream in answers if stream is not None),
             probes=tuple(probe for _, probe, _ in answers),
             gpus=tuple(gpus),
+            loaded_models=tuple(
+                model
+                for status in statuses
+                if status.processes is not None and status.state is TargetState.OK
+                for model in status.processes.models
+            ),
             monitored=told.targets or () if told is not None else (),
             alerts=told.alerts or () if told is not None else (),
             not_seen=(*not_seen, *_troubles(told), *costs_of_absent(present, tried)),
@@ -212,50 +222,6 @@ def _within(moments: Sequence[Moment], at: float, window_s: float) -> list[Momen
 
 def _model(memory: _TargetMemory, reading: EngineReading) -> str:
     return reading.model or memory.target.model or ""
-
-
-def _status(memory: _TargetMemory, at: float, patience: float) -> TargetStatus:
-    page = memory.pages[-1] if memory.pages else None
-    engine = page.engines[0] if page and page.engines else None
-    age = None if memory.answered_at is None else max(at - memory.answered_at, 0.0)
-    failure = memory.failure
-    if failure is not None and failure.reason in _ANSWERS_WITHOUT_METRICS:
-        state = TargetState.NO_METRICS
-    elif failure is not None:
-        state = TargetState.NEVER if memory.answered_at is None else TargetState.DARK
-    elif page is None:
-        state = TargetState.NEVER
-    elif not page.engines and not page.gpus:
-        state = TargetState.NO_METRICS
-        failure = page.no_engine()
-    else:
-        state = TargetState.STALE if age is not None and age > patience else TargetState.OK
-    return TargetStatus(
-        target=memory.target,
-        state=state,
-        failure=failure,
-        answered_at=memory.answered_at,
-        age_s=age,
-        engine=engine.engine if engine else ("gpu exporter" if page and page.gpus else ""),
-        dialect=engine.dialect if engine else "",
-        families=page.families if page else frozenset(),
-        problems=page.problems if page else (),
-    )
-
-
-_ANSWERS_WITHOUT_METRICS = frozenset(
-    {
-        FailureReason.NOT_FOUND,
-        FailureReason.NOT_METRICS,
-        FailureReason.EMPTY,
-        FailureReason.TOO_LARGE,
-        FailureReason.SERVER_ERROR,
-        FailureReason.CLIENT_ERROR,
-        FailureReason.UNAUTHORIZED,
-        FailureReason.FORBIDDEN,
-        FailureReason.REDIRECT,
-    }
-)
 
 
 def _gpu_windows(pages: Sequence[PageReading]) -> list[GpuWindow]:

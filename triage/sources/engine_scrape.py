@@ -4,7 +4,10 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+import msgspec
+
 from triage.dialects.json_page import drains
+from triage.dialects.ollama import read_processes, read_version
 from triage.dialects.pages import read_page
 from triage.domain.reading import PageReading, Scrape
 from triage.domain.target import Failure, FailureReason, Target
@@ -17,6 +20,9 @@ from triage.gate.threads import call_in_daemon
 _PATHS = ("/metrics", "/v1/metrics", "/prometheus/metrics")
 # Where TensorRT-LLM has its page; its /metrics is a queue of JSON that every reader empties.
 _INSTEAD_OF_DRAINING = "/prometheus/metrics"
+# What Ollama has in place of a page. Its sentence at "/" proves nothing: SGLang's Ollama routes say it too.
+_PROCESSES = "/api/ps"
+_VERSION = "/api/version"
 # Targets in flight at once. Enough that a hundred dark ones, which take their whole time-out, hold up nobody;
 # few enough that the answers of a large fleet do not wait for one another inside their time-outs (0.9 ms each).
 _AT_ONCE = 256
@@ -64,12 +70,20 @@ class _Engine:
         self._path = self._paths[0]
         self._draining: str | None = None
         self._searched = False
+        self._without_page = _Pageless(target, client)
         self._unread: asyncio.Future[PageReading | Exception] | None = None
 
     async def scrape(self) -> Scrape:
         started = time.monotonic()
-        answer = await self._fetch(started + self._client.access.timeout_s)
+        deadline = started + self._client.access.timeout_s
+        answer: Answer | PageReading | Failure | None = None
+        if self._without_page.version:
+            answer = await self._without_page.read(deadline)
+        if answer is None:
+            answer = await self._fetch(deadline)
         at, took_s = time.time(), time.monotonic() - started
+        if isinstance(answer, PageReading):
+            return Scrape(self.target, at, took_s, msgspec.structs.replace(answer, at=at), None)
         if isinstance(answer, Failure):
             return Scrape(self.target, at, took_s, None, answer)
         try:
@@ -83,10 +97,11 @@ class _Engine:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _fetch(self, deadline: float) -> Answer | Failure:
+    async def _fetch(self, deadline: float) -> Answer | PageReading | Failure:
         """The page's bytes. On 404 the other usual paths are asked, once until something else than 404 comes.
 
-        A route that readers empty is read once, by accident, and never again.
+        A route that readers empty is read once, by accident, and never again. Where there is no page at all, an
+        engine that has none may tell which models it holds.
         """
         answer = await self._client.get(self._path)
         if isinstance(answer, Answer) and drains(answer.body):
@@ -103,6 +118,8 @@ class _Engine:
                 if isinstance(other, Answer):
                     self._path = path
                     return other
+        if not self._searched and (told := await self._without_page.find(deadline)) is not None:
+            return told
         self._searched = True
         assert isinstance(answer, Failure)
         if self._draining:
@@ -151,6 +168,44 @@ class _Engine:
 
     def _read_at_last(self, _: object) -> None:
         self._unread = None
+
+
+class _Pageless:
+    """What an engine without a metrics page answers instead. version: its own, '' while it was not recognised."""
+
+    def __init__(self, target: Target, client: Client) -> None:
+        self.version = ""
+        self._target = target
+        self._client = client
+
+    async def find(self, deadline: float) -> PageReading | None:
+        """Both routes must answer in their shape: an empty list of models alone could be anybody's."""
+        listed = await self._get(_PROCESSES, deadline)
+        if not isinstance(listed, Answer) or self._page(listed) is None:
+            return None
+        answer = await self._get(_VERSION, deadline)
+        self.version = read_version(answer.body) if isinstance(answer, Answer) else ""
+        return self._page(listed) if self.version else None
+
+    async def read(self, deadline: float) -> PageReading | Failure | None:
+        """The list of a server that was recognised before; None when it is another one now."""
+        answer = await self._get(_PROCESSES, deadline)
+        if isinstance(answer, Failure) and not _is_not_found(answer):
+            # It may come back as another release, or as another engine.
+            self.version = ""
+            return answer
+        page = self._page(answer) if isinstance(answer, Answer) else None
+        if page is None:
+            self.version = ""
+        return page
+
+    async def _get(self, path: str, deadline: float) -> Answer | Failure:
+        left_s = max(deadline - time.monotonic(), 0.1)
+        return await self._client.get(self._client.address.prefix + path, timeout_s=left_s)
+
+    def _page(self, answer: Answer) -> PageReading | None:
+        source = self._client.address.prefix + _PROCESSES
+        return read_processes(answer.body, self._target, source, None, self.version)
 
 
 def _is_not_found(answer: Answer | Failure) -> bool:

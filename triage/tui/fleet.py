@@ -201,19 +201,25 @@ _HEADINGS = {
 
 
 def _empty_row(key: str, status: TargetStatus, kind: str) -> FleetRow:
+    told = status.processes
     why = str(status.failure) if status.failure else "; ".join(status.problems[:2]) or "no engine metrics read"
+    if told is not None:
+        why = str(told)
     if status.age_s is not None and status.state in (TargetState.DARK, TargetState.STALE):
         why = f"{why} · seen {numbers.age(status.age_s)} ago"
     return FleetRow(
         key=key,
         target=status.target.name,
-        model=status.target.model or "",
+        model=status.target.model or (told.models[0].name if told is not None and len(told.models) == 1 else ""),
         name=status.target.name,
         state=status.state,
-        level=max(Level.WATCH, _level(bool(kind), status.state, False, False)),
+        # An engine that has no page tells all it can: nothing is amiss.
+        level=max(Level.WATCH if told is None else Level.WELL, _level(bool(kind), status.state, False, False)),
         cells={Column.AGE: Cell(numbers.age(status.age_s), status.age_s)},
         why=why,
-        about=status.target.url,
+        about=" · ".join(
+            part for part in (told and f"{told.engine} {told.version}".strip(), status.target.url) if part
+        ),
         reasons=(f"named by {kind}", why) if kind else (why,),
     )
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from triage.domain.absence import NOT_APPLICABLE, NOT_EXPORTED, Absent, Number, known
 from triage.domain.histogram import Histogram
 from triage.domain.quantity import COUNTERS, HISTOGRAMS, OF_FRONT_ENDS, UNITS, Quantity
-from triage.domain.reading import Role
+from triage.domain.reading import ProcessList, Role
 from triage.domain.situation import Replica, TargetStatus
 from triage.domain.text import clean
 from triage.domain.window import Window
@@ -45,10 +45,19 @@ def _facts(replica: Replica | None, status: TargetStatus | None, width: int) -> 
             yield from _fact("failure", str(status.failure), width, look.WARN)
         for problem in status.problems:
             yield from _fact("problem", problem, width, look.NOTE)
+        if status.processes is not None:
+            yield from _process_facts(status.processes, width)
         if replica is None and status.families:
             yield from _fact("page", f"{len(status.families)} metric families: {_some(status.families)}", width)
     if replica is not None:
         yield from _replica_facts(replica, width)
+
+
+def _process_facts(told: ProcessList, width: int) -> Iterator[Text]:
+    engine = " ".join(part for part in (told.engine, told.version) if part)
+    yield from _fact("engine", f"{engine}: no metrics page, so neither queue nor times are known", width)
+    for model in told.models or ("no model",):
+        yield from _fact("loaded", str(model), width)
 
 
 def _replica_facts(replica: Replica, width: int) -> Iterator[Text]:

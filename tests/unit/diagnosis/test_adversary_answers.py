@@ -6,7 +6,8 @@ import pytest
 from tests.factory import serving, situation
 from triage.diagnosis.diagnose import diagnose
 from triage.domain.logs import LogEvent, LogKind, LogMark, LogReading
-from triage.domain.situation import LoadedModel, NotSeen, Situation
+from triage.domain.reading import LoadedModel
+from triage.domain.situation import NotSeen, Situation
 from triage.domain.stream import Completeness, ProbeReading, StreamReading
 from triage.domain.verdict import Confidence, Kind, Verdict
 

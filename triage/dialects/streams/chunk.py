@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from triage.domain.stream import ServerTimes
 from triage.domain.text import clean
 
 # Finish reasons of the APIs, in the words of OpenAI's chat API. "abort" and "error" are no answers.
@@ -53,6 +54,7 @@ class Chunk(NamedTuple):
 
     finish: in the words of OpenAI's chat API, "" when the event does not finish anything.
     begun, ended: choices that this event belongs to, and those that it finishes, where an answer can have several.
+    times: the server's own; a later event's count up to it and replace an earlier one's.
     """
 
     protocol: str
@@ -68,6 +70,7 @@ class Chunk(NamedTuple):
     ping: bool = False
     begun: tuple[int, ...] = ()
     ended: tuple[int, ...] = ()
+    times: ServerTimes | None = None
 
 
 def finish_word(reason: Any) -> str:

@@ -14,6 +14,7 @@ from triage.dialects.streams.chunk import (
     object_of,
     text_of,
 )
+from triage.dialects.streams.durations import llamacpp_times, ollama_times
 
 OLLAMA = "ollama"
 LLAMACPP = "llama.cpp"
@@ -38,6 +39,7 @@ def read_ollama(payload: Mapping[str, Any]) -> Chunk:
         usage=Usage(count_of(payload.get("prompt_eval_count")), count_of(payload.get("eval_count"))) if done else None,
         model=model_of(payload),
         done=done,
+        times=ollama_times(payload) if done else None,
     )
 
 
@@ -58,4 +60,5 @@ def read_llamacpp(payload: Mapping[str, Any]) -> Chunk:
         else None,
         model=model_of(payload),
         done=done,
+        times=llamacpp_times(payload) if done else None,
     )

@@ -12,7 +12,7 @@ from triage.dialects.streams.protocols import read_payload
 from triage.dialects.streams.responses import RESPONSES
 from triage.dialects.streams.tags import ThinkTags
 from triage.dialects.streams.tally import Tally, ToolCalls
-from triage.domain.stream import StreamReading
+from triage.domain.stream import ServerTimes, StreamReading
 
 _DONE = "[DONE]"
 
@@ -42,6 +42,7 @@ class StreamObserver:
         self._ended: set[int] = set()
         self._tools = ToolCalls()
         self._thought_s: float | None = None
+        self._times: ServerTimes | None = None
 
     def feed(self, data: str, t: float | None, event: str = "") -> None:
         """The data of one event. event: the name given by its `event:` line."""
@@ -85,6 +86,7 @@ class StreamObserver:
         self._error = self._error or chunk.error
         self._done = self._done or chunk.done
         self._count_usage(chunk.usage)
+        self._times = chunk.times or self._times
         if chunk.protocol == RESPONSES and chunk.done and self._chunks:
             return  # the end event repeats what the deltas carried
         self._count_text(chunk, t)
@@ -159,6 +161,7 @@ class StreamObserver:
             hidden_call=self._thought_call.name,
             broken_arguments=broken_tool,
             left=left,
+            server=self._times,
         )
 
     def _mark(self, t: float | None) -> None:

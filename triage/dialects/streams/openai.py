@@ -19,6 +19,7 @@ from triage.dialects.streams.chunk import (
     object_of,
     text_of,
 )
+from triage.dialects.streams.durations import llamacpp_times
 
 CHAT = "openai-chat"
 COMPLETIONS = "openai-completions"
@@ -64,6 +65,7 @@ def read_openai(payload: Mapping[str, Any]) -> Chunk:
         model=model_of(payload),
         begun=tuple(begun),
         ended=tuple(ended),
+        times=llamacpp_times(payload),
     )
 
 
