@@ -23,6 +23,8 @@ from triage.sources.prometheus_troubles import is_on_the_way
 # An engine that died within the hour is still one of ours: its target is the one to look at.
 _RECENT = "1h"
 _RECENT_S = 3600.0
+# Kinds of engines whose newest samples are looked up; each makes the question longer.
+_MOST_ENGINES = 8
 # Alerts that always fire, to prove that alerting works.
 _HEARTBEATS = frozenset({"watchdog", "deadmansswitch", "deadmanssnitch", "alwaysfiring"})
 # What every process exports.
@@ -56,9 +58,14 @@ class Survey(NamedTuple):
         """When each (job, instance) had its newest sample within the hour, on the server's clock, to five seconds."""
         if not self.names:
             return {}
-        newest = f"max_over_time(timestamp({selector(self.names[0], matchers, self.jobs)})[{_RECENT}:5s])"
+        # One name of each engine: those of vLLM are on no page of SGLang. timestamp() drops the name, so that two names
+        # in one selector would collide.
+        one_each = {re.split("[:_]", name)[0]: name for name in reversed(self.names)}
+        times = " or ".join(
+            f"timestamp({selector(name, matchers, self.jobs)})" for _, name in sorted(one_each.items())[:_MOST_ENGINES]
+        )
         found = {}
-        for entry in api.query(f"max by (job, instance) ({newest})"):
+        for entry in api.query(f"max by (job, instance) (max_over_time(({times})[{_RECENT}:5s]))"):
             try:
                 labels, (_, value) = entry["metric"], entry["value"]
                 found[str(labels.get("job", "")), str(labels.get("instance", ""))] = float(value)
