@@ -42,26 +42,25 @@ class Hypothesis(msgspec.Struct, frozen=True):
 
     def score(self) -> int:
         """Support minus contradiction, at most 3 points a family on either side."""
-        return _points(self.evidence, Direction.FOR) - _points(self.evidence, Direction.AGAINST)
+        return _score(*_by_family(self.evidence))
 
     def families(self) -> frozenset[Family]:
         """Families that support it with more than a single hint."""
-        points = _by_family(self.evidence, Direction.FOR)
-        return frozenset(family for family, strength in points.items() if strength >= 2)
+        return _supporting(_by_family(self.evidence)[0])
 
     def confidence(self) -> Confidence | None:
         """Gate 4 of diagnosis.md; None when nothing supports it."""
-        supported = [e for e in self.evidence if e.direction is Direction.FOR]
-        if not supported or self.score() <= 0:
+        support, contradiction = _by_family(self.evidence)
+        if not support or _score(support, contradiction) <= 0:
             return None
-        contradicted = any(e.direction is Direction.AGAINST and e.strength >= 3 for e in self.evidence)
-        families = len(self.families())
+        contradicted = any(e.strength >= 3 and e.direction is Direction.AGAINST for e in self.evidence)
+        families = len(_supporting(support))
         if self.kind in TIMED_KINDS:
             share = self.share.value if self.share else 0.0
             confirmed = share >= SHARE_LIKELY and families >= 2 and self.tested
             likely = (share >= SHARE_LIKELY and families >= 1) or (share >= SHARE_SUPPORT and families >= 2)
         else:
-            decisive = any(e.strength >= 3 for e in supported)
+            decisive = any(e.strength >= 3 and e.direction is Direction.FOR for e in self.evidence)
             confirmed = decisive and (families >= 2 or self.tested)
             likely = decisive
         if contradicted:
@@ -85,16 +84,23 @@ class Hypothesis(msgspec.Struct, frozen=True):
         )
 
 
-def _by_family(evidence: Iterable[Evidence], direction: Direction) -> dict[Family, int]:
-    points: dict[Family, int] = {}
+def _by_family(evidence: Iterable[Evidence]) -> tuple[dict[Family, int], dict[Family, int]]:
+    """Points of each family: for, and against."""
+    support: dict[Family, int] = {}
+    contradiction: dict[Family, int] = {}
     for item in evidence:
-        if item.direction is direction:
-            points[item.family] = points.get(item.family, 0) + item.strength
-    return points
+        points = support if item.direction is Direction.FOR else contradiction
+        points[item.family] = points.get(item.family, 0) + item.strength
+    return support, contradiction
 
 
-def _points(evidence: Iterable[Evidence], direction: Direction) -> int:
-    return sum(min(points, _FAMILY_CAP) for points in _by_family(evidence, direction).values())
+def _score(support: dict[Family, int], contradiction: dict[Family, int]) -> int:
+    capped = [min(points, _FAMILY_CAP) for points in support.values()]
+    return sum(capped) - sum([min(points, _FAMILY_CAP) for points in contradiction.values()])
+
+
+def _supporting(support: dict[Family, int]) -> frozenset[Family]:
+    return frozenset([family for family, points in support.items() if points >= 2])
 
 
 _ORDER = {Confidence.CONFIRMED: 0, Confidence.LIKELY: 1, Confidence.POSSIBLE: 2}

@@ -21,11 +21,11 @@ from triage.domain.verdict import Evidence, Kind, Scope, Share
 
 def prefill_inside(view: ReplicaView) -> bool:
     """The steps are full of prompts: nearly nothing else is computed, or far more of it than since start."""
-    ratio, before = view.prompt_per_generated, view.prompt_per_generated_before
-    if not known(ratio):
+    ratio = view.prompt_per_generated
+    if not known(ratio) or ratio < PROMPT_HEAVY:
         return False
-    grew = known(before) and ratio >= 2 * before
-    return ratio >= PROMPT_PER_GENERATED or (ratio >= PROMPT_HEAVY and grew)
+    before = view.prompt_per_generated_before
+    return ratio >= PROMPT_PER_GENERATED or (known(before) and ratio >= 2 * before)
 
 
 def frozen_share(gaps: Histogram | None) -> float:
