@@ -1,0 +1,1 @@
+"""The simulated engine: requests, paged KV cache, continuous batching in virtual time."""

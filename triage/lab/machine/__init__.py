@@ -1,0 +1,1 @@
+"""The simulated machine: devices, checkpoints, and what a step of the engine costs on them."""
