@@ -1,0 +1,1 @@
+"""Who asks for what: people who chat, coding agents, batch jobs."""

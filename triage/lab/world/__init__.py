@@ -1,0 +1,1 @@
+"""Replicas, a gateway and users in one virtual time, and the record of what each request met."""

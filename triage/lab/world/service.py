@@ -1,0 +1,61 @@
+"""One model behind its gateway, with its users, in the world's time."""
+
+from collections import deque
+from collections.abc import Callable
+
+from triage.lab.world.call import Call
+from triage.lab.world.gateway import Gateway
+from triage.lab.world.hop import Hop
+from triage.lab.world.replica import Replica
+from triage.lab.world.spec import ServiceSpec
+from triage.lab.world.timeline import Timeline
+from triage.lab.world.users import Crowd, Users, impatient
+
+# Calls that are remembered: the last minutes of a busy service.
+_REMEMBERED = 20_000
+
+
+class Service:
+    """calls: those that are over, oldest first. open_calls: the others."""
+
+    def __init__(self, spec: ServiceSpec, timeline: Timeline, seed: str) -> None:
+        self.spec = spec
+        self.model = spec.model
+        self.timeline = timeline
+        self.replicas = [Replica(one, timeline, seed, self._changed) for one in spec.replicas]
+        self.calls: deque[Call] = deque(maxlen=_REMEMBERED)
+        self.open_calls: dict[int, Call] = {}
+        self.heard: list[Callable[[Call], None]] = []
+        self.gateway = Gateway(spec.hop, self.replicas, timeline, f"{seed}/{spec.model}", self._ended)
+        crowd = Crowd(spec.users, context=spec.context)
+        self.users = Users(spec.model, spec.shape, crowd, timeline, seed, self.send)
+
+    def begin(self, at: float) -> None:
+        """Everything has been running for a while."""
+        for replica in self.replicas:
+            replica.begin(at, long_ago=True)
+        self.gateway.list_now()
+        self.users.arrive(at)
+
+    def route(self, hop: Hop) -> None:
+        """The gateway's settings from now on."""
+        self.gateway.hop = hop
+
+    def send(self, call: Call, at: float) -> None:
+        self.open_calls[id(call)] = call
+        self.timeline.at(call.patient_until, lambda moment: self._enough(call, moment))
+        self.gateway.take(call, at)
+
+    def _enough(self, call: Call, at: float) -> None:
+        if impatient(call, at):
+            self.gateway.leave(call, at)
+
+    def _ended(self, call: Call, at: float) -> None:
+        self.open_calls.pop(id(call), None)
+        self.calls.append(call)
+        for told in self.heard:
+            told(call)
+        self.users.ended(call, at)
+
+    def _changed(self, replica: Replica, at: float) -> None:
+        self.gateway.heard(replica, at)
