@@ -13,7 +13,8 @@ class Habits(msgspec.Struct, frozen=True):
 
     template: version of the instructions; another one shares no prefix with the last. stamped: each prompt begins
     with a text of its own (a time, an id), so that nothing behind it is ever shared. reasoning, opening, visible:
-    factors on the shape's. history_limit: the application drops the oldest turns beyond so many tokens; 0 keeps all.
+    factors on the shape's. hides: reasoning is not streamed to the client.
+    history_limit: the application drops the oldest turns beyond so many tokens; 0 keeps all.
     """
 
     template: int = 0
@@ -21,6 +22,7 @@ class Habits(msgspec.Struct, frozen=True):
     reasoning: float = 1.0
     opening: float = 1.0
     visible: float = 1.0
+    hides: bool = False
     history_limit: int = 0
 
 
@@ -61,7 +63,7 @@ class Session:
             prefix=(Segment(template, min(shape.template, prompt)), *([Segment(key, history)] if history else [])),
             keep=key if self.turns_left > 1 else "",
             streaming=shape.streaming,
-            shows_reasoning=shape.shows_reasoning,
+            shows_reasoning=shape.shows_reasoning and not habits.hides,
             calls_tool=rng.random() < shape.tool_share,
         )
 

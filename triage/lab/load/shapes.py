@@ -47,15 +47,15 @@ CHAT = Shape(
 )
 
 # Coding agents (the-job.md): prompts of 59K tokens in the median, 125K at p90, two thirds of them in the cache,
-# minutes of thinking, tools in nearly every turn. A session of eight turns that begins with what is new of its first
-# prompt and adds an eighth of a prompt a turn has two thirds of its prompt tokens behind it.
+# minutes of thinking, tools in nearly every turn. Two thirds come out of few turns a session (sub-agents start many
+# of them) that open with most of the context and add a tenth of it a turn.
 AGENTS = Shape(
     name="agents",
     template=12_000,
-    opening=by_p90(22_000, 50_000, 4_000, 90_000),
+    opening=by_p90(36_000, 95_000, 4_000, 160_000),
     turn=by_p90(5_000, 12_000, 500, 30_000),
     visible=Spread(260, 0.7, 20, 2000),
-    turns=Spread(9, 0.4, 3, 20),
+    turns=Spread(3, 0.6, 1, 12),
     think=Spread(6, 0.8, 1, 60),
     gap=Spread(20, 0.5, 5, 60),
     patience=Spread(900, 0.2, 600, 1800),

@@ -41,7 +41,8 @@ class Call:
     """Times are virtual seconds, nan until they come. flags: Envoy's response flags. blank: answered without a text.
 
     unparsed: the answer's tool call reached the client as text. again: how often the client had sent it before.
-    patient_until: when the user gives up on an answer of which nothing is to be seen.
+    patient_until: when the user gives up on an answer of which nothing is to be seen. walks_off_at: when they leave
+    whatever is to be seen.
     """
 
     __slots__ = (
@@ -64,6 +65,7 @@ class Call:
         "status",
         "unparsed",
         "user",
+        "walks_off_at",
     )
 
     def __init__(self, model: str, user: str, session: str, request: Request, sent: float) -> None:
@@ -75,7 +77,7 @@ class Call:
         self.identity = ""
         self.first_byte = self.first_visible = self.ended = self.silent_since = math.nan
         self.outcome = Outcome.OPEN
-        self.patient_until = math.inf
+        self.patient_until = self.walks_off_at = math.inf
         self.status = 0
         self.flags = ""
         self.details = ""

@@ -41,14 +41,19 @@ class Gateway:
         self._timeline.at(at + self.hop.lag_s, lambda _: self._list(replica))
 
     def list_now(self) -> None:
-        self.listed = [name for name, replica in self._replicas.items() if replica.healthy]
+        self.listed = [name for name, replica in self._replicas.items() if self._wanted(replica)]
 
     def _list(self, replica: Replica) -> None:
-        if replica.healthy and replica.name not in self.listed:
+        wanted = self._wanted(replica)
+        if wanted and replica.name not in self.listed:
             self.listed.append(replica.name)
             self.listed.sort()
-        elif not replica.healthy and replica.name in self.listed:
+        elif not wanted and replica.name in self.listed:
             self.listed.remove(replica.name)
+
+    def _wanted(self, replica: Replica) -> bool:
+        seen = replica.listening if self.hop.by_port else replica.healthy
+        return seen and replica.name not in self.hop.unlisted
 
     # ---- one call
 

@@ -12,12 +12,14 @@ class Balance(StrEnum):
 
 
 class Hop(msgspec.Struct, frozen=True):
-    """Seconds; None where nothing limits. Tries are made again on refused connections, resets and 5xx.
+    """Seconds; None where nothing limits. Tries are made again on refused connections, resets, 5xx, and tries over.
 
-    retry_timeouts: and when a try took longer than per_try_s. holds: the answer is handed on when it is complete.
+    per_try_s: until the first byte of a try. holds: the answer is handed on when it is complete.
     keepalive_race: chance that a request meets a connection that the engine is just closing.
     lag_s: from a replica's readiness to its place in the gateway's list.
     ghosts: addresses in the list that nobody listens on. checks_keys: requests need a key.
+    by_port: replicas are listed while their port is open, whatever their health route says.
+    unlisted: replicas that the list leaves out.
     pinned: part of the sessions that some rule sends to the first replica, whatever the balance.
     cuts: part of the streams that something behind it ends in the middle.
     """
@@ -31,6 +33,8 @@ class Hop(msgspec.Struct, frozen=True):
     keepalive_race: float = 0.0
     lag_s: float = 3.0
     ghosts: int = 0
+    by_port: bool = False
+    unlisted: frozenset[str] = frozenset()
     checks_keys: bool = True
     pinned: float = 0.0
     cuts: float = 0.0

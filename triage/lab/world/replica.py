@@ -43,7 +43,8 @@ class Replica:
     """Virtual seconds; `timeline` is the world's. changed: called when the state has changed.
 
     started: when this process began. starts: how many there have been. startup_limit: seconds after which a start
-    that is not over is killed.
+    that is not over is killed. fails_start: memory that another process holds makes each start fail once the weights
+    are loaded. placed: a node has room for it. xid: the driver's last error of its device, 0 for none.
     """
 
     def __init__(
@@ -55,6 +56,9 @@ class Replica:
         self.settings = spec.settings
         self.start_times = spec.start
         self.startup_limit = math.inf
+        self.fails_start = False
+        self.placed = True
+        self.xid = 0
         self.state = State.DOWN
         self.started = 0.0
         self.starts = 0
@@ -94,6 +98,10 @@ class Replica:
         self._become(State.STARTING, at)
         for due, lines in self.writer.start_lines(at, self.start_times):
             self._timeline.at(due, lambda moment, lines=lines: self._if_same(serial, self.write, moment, lines))  # type: ignore[misc]
+        if self.fails_start:
+            loaded = at + self.start_times.download + self.start_times.weights
+            self._timeline.at(loaded, lambda moment: self._if_same(serial, self._fail_start, moment))
+            return
         over = at + self.start_times.whole
         if over <= at + self.startup_limit:
             self._timeline.at(over, lambda moment: self._if_same(serial, lambda m: self._serve(m), moment))
@@ -122,7 +130,33 @@ class Replica:
         recent = [one for one in self.exits if at - one.at < _BACK_OFF_FORGOTTEN_S]
         wait = min(self.spec.restarts_after * 2.0 ** (len(recent) - 1), _BACK_OFF_MOST_S)
         if math.isfinite(self.spec.restarts_after):
-            self._timeline.at(at + wait, lambda moment: self.begin(moment) if self.state is State.DOWN else None)
+            self._timeline.at(at + wait, self._start_again)
+
+    def _start_again(self, at: float) -> None:
+        if self.state is State.DOWN and self.placed:
+            self.begin(at)
+
+    def _fail_start(self, at: float) -> None:
+        self.exit(at, 1, "Error", self.writer.out_of_memory_lines(at))
+
+    def vacate(self, at: float) -> None:
+        """Its pod is taken away, and no node has room for the next one."""
+        self.placed = False
+        self.exit(at, 0, "Completed")
+
+    def mend(self, at: float) -> None:
+        """As at the beginning; a process that does not serve is replaced by one that does."""
+        self.start_times, self.startup_limit = self.spec.start, math.inf
+        self.fails_start, self.placed, self.xid = False, True, 0
+        self.change(Condition(acceptance=self.spec.machine.acceptance), at)
+        self.limit(self.spec.settings, at)
+        if self.state is not State.SERVING:
+            self.begin(at, long_ago=True)
+
+    def restart(self, at: float) -> None:
+        """Another process in its place, at once: empty caches, counters at zero."""
+        self.engine.die(at)
+        self.begin(at, long_ago=True)
 
     def lose_core(self, at: float, lines: Lines[str]) -> None:
         """The engine's core process dies; the front end goes on answering, with errors."""

@@ -1,5 +1,6 @@
 """One model behind its gateway, with its users, in the world's time."""
 
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -27,8 +28,7 @@ class Service:
         self.open_calls: dict[int, Call] = {}
         self.heard: list[Callable[[Call], None]] = []
         self.gateway = Gateway(spec.hop, self.replicas, timeline, f"{seed}/{spec.model}", self._ended)
-        crowd = Crowd(spec.users, context=spec.context)
-        self.users = Users(spec.model, spec.shape, crowd, timeline, seed, self.send)
+        self.users = Users(spec.model, spec.shape, self.crowd, timeline, seed, self.send)
 
     def begin(self, at: float) -> None:
         """Everything has been running for a while."""
@@ -40,10 +40,18 @@ class Service:
     def route(self, hop: Hop) -> None:
         """The gateway's settings from now on."""
         self.gateway.hop = hop
+        self.gateway.list_now()
+
+    @property
+    def crowd(self) -> Crowd:
+        """The users as they were before anything went wrong."""
+        return Crowd(self.spec.users, context=self.spec.context)
 
     def send(self, call: Call, at: float) -> None:
         self.open_calls[id(call)] = call
         self.timeline.at(call.patient_until, lambda moment: self._enough(call, moment))
+        if call.walks_off_at < math.inf:
+            self.timeline.at(call.walks_off_at, lambda moment: self.gateway.leave(call, moment))
         self.gateway.take(call, at)
 
     def _enough(self, call: Call, at: float) -> None:

@@ -16,6 +16,8 @@ _RAMP_S = 8.0
 # A client library waits so long before it sends a failed request again, and twice as long each further time.
 _AGAIN_S = 0.5
 _AGAIN_MOST_S = 8.0
+# Whoever leaves early does so within these seconds.
+_LEAVES_S = (0.3, 5.0)
 # Statuses that client libraries try again: time-outs, limits, conflicts and every server error.
 _TRIED_AGAIN = (408, 409, 429)
 
@@ -23,6 +25,7 @@ _TRIED_AGAIN = (408, 409, 429)
 class Crowd(msgspec.Struct, frozen=True):
     """How many, and what they do. patience: factor on the shape's. keyless: part of them whose calls carry no key.
 
+    leaving: part of the calls that are dropped within their first seconds, whatever they show.
     context: tokens that the application believes to be there.
     """
 
@@ -32,6 +35,7 @@ class Crowd(msgspec.Struct, frozen=True):
     retries: int | None = None
     think: float = 1.0
     keyless: float = 0.0
+    leaving: float = 0.0
     context: int = 32_768
 
 
@@ -123,6 +127,8 @@ class Users:
     def _deliver(self, call: Call, at: float) -> None:
         patience = self._shape.patience.draw(self._rng) * self.crowd.patience
         call.patient_until = at + patience
+        if self.crowd.leaving and self._rng.random() < self.crowd.leaving:
+            call.walks_off_at = at + self._rng.uniform(*_LEAVES_S)
         self._send(call, at)
 
     @staticmethod
