@@ -7,8 +7,9 @@ from triage.lab.load.shapes import AGENTS, BATCH, CHAT
 from triage.lab.machine.checkpoints import LLAMA_8B, LLAMA_70B, QWEN3_30B_A3B
 from triage.lab.machine.devices import H100_SXM, L40S
 from triage.lab.machine.step_time import Machine
+from triage.lab.pages.forms import Flavour, StartTimes
 from triage.lab.world.hop import Balance, Hop
-from triage.lab.world.spec import Flavour, ReplicaSpec, ServiceSpec, StartTimes
+from triage.lab.world.spec import ReplicaSpec, ServiceSpec
 
 # SGLang holds back room for a part of what a request may still generate (its new-token ratio settles about there).
 _RESERVED = 0.3
@@ -57,19 +58,19 @@ _EXPERTS = Machine(H100_SXM, 1, QWEN3_30B_A3B)
 _CHAT_SERVICE = ServiceSpec(
     model=LLAMA_8B.name,
     replicas=(
-        _replica("chat-a", Flavour.VLLM, _SMALL_DRAFTING, 64, 4096, 16_384),
-        _replica("chat-b", Flavour.VLLM, _SMALL_DRAFTING, 64, 4096, 16_384),
-        _replica("chat-c", Flavour.SGLANG, _SMALL, 64, 4096, 16_384),
+        _replica("chat-a", Flavour.VLLM, _SMALL_DRAFTING, 16, 4096, 16_384),
+        _replica("chat-b", Flavour.VLLM, _SMALL_DRAFTING, 16, 4096, 16_384),
+        _replica("chat-c", Flavour.SGLANG, _SMALL, 16, 4096, 16_384),
     ),
     shape=CHAT,
-    users=110,
+    users=150,
     context=16_384,
 )
 _AGENTS_SERVICE = ServiceSpec(
     model=QWEN3_30B_A3B.name,
     replicas=tuple(_replica(f"agents-{name}", Flavour.VLLM, _EXPERTS, 32, 8192, 200_000) for name in "abc"),
     shape=AGENTS,
-    users=15,
+    users=10,
     hop=Hop(balance=Balance.SESSION),
     context=200_000,
 )

@@ -13,7 +13,7 @@ can be a prefill batch and a decode iteration at once. It runs with --disable-ra
 import math
 
 from triage.lab.engine import EngineSettings
-from triage.lab.exposition import LiveHistogram, Page, labels
+from triage.lab.pages.exposition import LiveHistogram, Page, labels
 from triage.lab.sequence import Sequence, Step
 
 _DECODE_LOG_INTERVAL = 40

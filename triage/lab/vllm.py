@@ -8,7 +8,7 @@ move only when a request finishes; an aborted request leaves no trace in them.
 import math
 
 from triage.lab.engine import EngineSettings
-from triage.lab.exposition import LiveHistogram, Page, labels
+from triage.lab.pages.exposition import LiveHistogram, Page, labels
 from triage.lab.sequence import Sequence, Step
 
 _TTFT = (

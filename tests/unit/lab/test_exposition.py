@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from triage.lab.exposition import LiveHistogram, Page, labels, number
+from triage.lab.pages.exposition import LiveHistogram, Page, labels, number
 
 SHARED_FIXTURES = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -8,7 +8,6 @@ class Clock(IntEnum):
 
     WAIT_*: what the head of the queue waits for. PROMPTS: decode steps made longer by prompts in them.
     GPU, HOST, DRAFTS: steps made longer than on a machine in good condition, by what. HALTED: nothing is scheduled.
-    LENGTH: steps made longer than by an ordinary context.
     """
 
     WAIT_SEQUENCES = 0

@@ -95,6 +95,7 @@ class Engine:
         self._context = 0  # tokens in the KV of decoding sequences
         self._emitted = 0  # output tokens of decoding sequences
         self._grown_at = 0  # step at which owned blocks were last exact
+        self._now = 0.0  # when the step that is being scheduled begins
         self._plan: _Plan | None = None
         self._halted_at: float | None = None
         self._good_machine = machine
@@ -211,7 +212,10 @@ class Engine:
         """The scheduler stops; the front end goes on taking requests. The step under way is lost."""
         if self._halted_at is None and not self.dead:
             self.settle(at)
+            for sequence in self._prefilling:
+                sequence.stored = sequence.prefilled
             self._plan = None
+            self._observer.halted()
             self._halted_at = at
 
     def resume(self, at: float) -> None:
@@ -223,6 +227,8 @@ class Engine:
     def die(self, at: float) -> list[Sequence]:
         """The process ends, and with it all requests inside: these, and their listeners are told."""
         self.settle(at)
+        if not self.halted:
+            self._observer.halted()
         lost = [*self._incoming, *self._waiting, *self._prefilling, *self._decoding]
         for sequence in lost:
             sequence.counted = self.emitted(sequence)
@@ -245,12 +251,16 @@ class Engine:
         if self._halted_at is not None:
             self.clocks.run(Clock.HALTED, max(at - self._halted_at, 0.0))
             self._halted_at = max(at, self._halted_at)
+            self._take_in(at)
             return
         plan = self._plan
         if plan is not None:
             over = min(plan.over_by(at), plan.steps - 1)
             if over > plan.done:
                 self._account(plan, over)
+        self._take_in(at)
+        if plan is not None and plan.waits_for is None and self._waiting and self.running >= self.settings.max_num_seqs:
+            plan.waits_for = Clock.WAIT_SEQUENCES
 
     def proceed(self) -> None:
         """Do what is due at `next_at`: end the steps under way, start the next ones if there is work."""
@@ -265,11 +275,16 @@ class Engine:
 
     # ---- one run of steps
 
-    def _begin(self, at: float) -> None:
+    def _take_in(self, at: float) -> None:
+        """Who has come out of the front end waits now."""
         while self._incoming and self._incoming[0].queued <= at:
             sequence = self._incoming.popleft()
             sequence.at_queued = self.clocks.look()
             self._waiting.append(sequence)
+
+    def _begin(self, at: float) -> None:
+        self._now = at
+        self._take_in(at)
         self._make_room_for_a_step()
         chunks, blocked = self._schedule(at)
         decoding = len(self._decoding)
@@ -285,7 +300,8 @@ class Engine:
                 tokens += chunk
                 pairs += chunk * (sequence.prefilled + 0.5 * chunk)
             plain = costs.step_s(decoding, context, tokens, pairs)
-            plan = _Plan(at, 1, plain * noise, 0.0, chunks, self._causes(decoding, context, tokens, pairs, plain))
+            first = max(plain * noise, costs.floor_s(decoding, context))
+            plan = _Plan(at, 1, first, 0.0, chunks, self._causes(decoding, context, tokens, pairs, plain))
             plan.computed = tokens
         else:
             plain = costs.step_s(decoding, context, 0, 0.0)
@@ -297,7 +313,12 @@ class Engine:
                 due = self._incoming[0].queued - at
                 steps = min(steps, max(1, math.ceil(due / (plain * noise))))
             causes = self._causes(decoding, context, 0, 0.0, plain)
-            plan = _Plan(at, steps, plain * noise, max(grown - plain, 0.0) * noise, chunks, causes)
+            floor, ahead = (
+                costs.floor_s(decoding, context),
+                costs.floor_s(decoding, context + decoding * self._per_step),
+            )
+            first = max(plain * noise, floor)
+            plan = _Plan(at, steps, first, max((grown - plain) * noise, ahead - floor, 0.0), chunks, causes)
         plan.waits_for = blocked
         self._plan = plan
 
@@ -328,7 +349,7 @@ class Engine:
             # At least one token is computed, or there would be nothing to sample from.
             hit = min(kv.found(sequence.request.prefix), self._whole(sequence.to_prefill - 1)) if kv.keeps else 0
             chunk = min(budget, sequence.to_prefill - hit)
-            reserved = int(settings.reserve * sequence.request.max_tokens)
+            reserved = int(settings.reserve * (sequence.request.max_tokens - sequence.counted))
             held = kv.pin(sequence.request.prefix, hit)
             # Without a reserve the blocks of the first chunk do; what more it needs is asked for when it is due.
             needed = sequence.to_prefill - hit + reserved if settings.reserve else chunk
@@ -362,8 +383,8 @@ class Engine:
         self.steps += more
         generated = decoding * more
         if decoding and self.machine.drafted:
-            emitted = sum([self.emitted(sequence) for sequence in self._decoding])
-            generated, self._emitted = emitted - self._emitted, emitted
+            generated = sum([self.emitted(sequence) for sequence in self._decoding]) - self._emitted
+        self._emitted += generated
         self._context += generated
         for clock, part in plan.parts:
             self.clocks.run(clock, part * (ended - started))
@@ -416,9 +437,12 @@ class Engine:
         if math.isnan(sequence.first_token):
             sequence.first_token = at
             sequence.at_first = self.clocks.look()
-            self._observer.first_token(sequence)
-            if sequence.listener is not None:
-                sequence.listener.first_token(sequence, at)
+        if not math.isnan(sequence.away_since):
+            sequence.away_s += at - sequence.away_since
+            sequence.away_since = math.nan
+        self._observer.prefilled(sequence, at)
+        if sequence.first_token == at and sequence.listener is not None:
+            sequence.listener.first_token(sequence, at)
         self._show(sequence, at)
         if sequence in self._decoding:  # nobody who was told has left
             self._expect_or_finish(sequence, at)
@@ -493,6 +517,7 @@ class Engine:
         sequence.blocks = sequence.stored = sequence.shared = sequence.prefilled = 0
         sequence.to_prefill = sequence.request.prompt_tokens + sequence.counted
         sequence.preemptions += 1
+        sequence.away_since = self._now
         sequence.phase = Phase.WAITING
         self._waiting.appendleft(sequence)
         self._observer.preempted(sequence)

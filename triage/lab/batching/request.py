@@ -62,6 +62,7 @@ class Sequence:
     """A request on its way through the engine. Times are virtual seconds, nan until they come.
 
     scheduled: first time it was taken into a step. cached: prompt tokens that the prefix cache gave then.
+    away_s: from each preemption until it was back where it had been. away_since: when the one under way began.
     at_*: the engine's clocks at these moments, for the account of where its time went.
     """
 
@@ -70,11 +71,12 @@ class Sequence:
         "at_first",
         "at_queued",
         "at_scheduled",
+        "away_s",
+        "away_since",
         "blocks",
         "cached",
         "counted",
         "counted_at",
-        "ends_at_step",
         "finished",
         "first_token",
         "first_visible",
@@ -102,13 +104,14 @@ class Sequence:
         self.goal = request.output_tokens
         self.cached = 0
         self.preemptions = 0
+        self.away_s = 0.0
+        self.away_since = math.nan
         # prompt work: tokens to be in the KV cache before the next token comes, and those that are
         self.to_prefill = request.prompt_tokens
         self.prefilled = 0
         # output, as of the engine's step `counted_at`; the engine knows how many have come since
         self.counted = 0
         self.counted_at = 0
-        self.ends_at_step = 0
         # KV, as of `counted_at`: tokens stored, those of them in entries it shares, own blocks, keys of the entries
         self.stored = 0
         self.shared = 0
@@ -154,12 +157,17 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Observer(Protocol):
-    """What an engine tells its exporter, in the order in which it happens. State is read from the engine."""
+    """What an engine tells its exporter, in the order in which it happens. State is read from the engine.
+
+    halted: no step will end for some time, or ever.
+    prefilled: the prompt is computed and brought a token; again after a preemption, when it is not the first one.
+    """
 
     def queued(self, sequence: Sequence) -> None: ...
     def admitted(self, sequence: Sequence, at: float) -> None: ...
     def preempted(self, sequence: Sequence) -> None: ...
+    def halted(self) -> None: ...
     def ran(self, run: Run) -> None: ...
-    def first_token(self, sequence: Sequence) -> None: ...
+    def prefilled(self, sequence: Sequence, at: float) -> None: ...
     def finished(self, sequence: Sequence) -> None: ...
     def aborted(self, sequence: Sequence) -> None: ...

@@ -11,14 +11,14 @@ from triage.lab.load.shapes import Shape
 class Habits(msgspec.Struct, frozen=True):
     """What the operator and the application decide about all sessions.
 
-    template: version of the instructions; another one shares no prefix with the last. stamped: each prompt begins
-    with a text of its own (a time, an id), so that nothing behind it is ever shared. reasoning, opening, visible:
-    factors on the shape's. hides: reasoning is not streamed to the client.
+    template: version of the instructions; another one shares no prefix with the last. stamped: part of the prompts
+    that begin with a text of their own (a time, an id), so that nothing behind it is ever shared.
+    reasoning, opening, visible: factors on the shape's. hides: reasoning is not streamed to the client.
     history_limit: the application drops the oldest turns beyond so many tokens; 0 keeps all.
     """
 
     template: int = 0
-    stamped: bool = False
+    stamped: float = 0.0
     reasoning: float = 1.0
     opening: float = 1.0
     visible: float = 1.0
@@ -40,7 +40,7 @@ class Session:
     def ask(self, habits: Habits, context: int) -> Request:
         """The next turn's request. context: tokens that prompt and answer may have together."""
         shape, rng = self.shape, self._rng
-        stamp = f"!{rng.getrandbits(48):x}" if habits.stamped else ""
+        stamp = f"!{rng.getrandbits(48):x}" if rng.random() < habits.stamped else ""
         template = f"{shape.name}/{habits.template}{stamp}"
         key = f"{template}/{self.name}"
         if habits.history_limit:

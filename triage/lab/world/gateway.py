@@ -17,6 +17,8 @@ _HOP_S = 0.0005
 _RETRY_BACK_OFF_S = 0.025
 # How often silence is looked at, as part of the limit on it.
 _LOOKS = 8
+# Affinity gives way when a replica has more than so many times the mean (Envoy's hash_balance_factor of 150 to 200).
+_UNEVEN = 1.75
 
 Ended = Callable[[Call, float], None]
 
@@ -117,14 +119,24 @@ class Gateway:
         place = zlib.crc32(call.session.encode())
         if hop.pinned and (place >> 8) % 1000 < 1000 * hop.pinned:
             return names[0]
-        if hop.balance is Balance.SESSION:
-            return names[place % len(names)]
         self._turn += 1
-        if hop.balance is Balance.ROUND:
+        if hop.balance is Balance.SESSION and not (hop.loose and self._rng.random() < hop.loose):
+            return self._bounded(names, place)
+        if hop.balance is not Balance.LEAST:
             return names[self._turn % len(names)]
         start = self._turn % len(names)
         turned = names[start:] + names[:start]
         return min(turned, key=lambda name: self._open.get(name, 0))
+
+    def _bounded(self, names: list[str], place: int) -> str:
+        """The session's own replica, or the next one that does not have far more than its part already."""
+        counts = [self._open.get(name, 0) for name in names]
+        most = _UNEVEN * (sum(counts) + 1) / len(names)
+        for step in range(len(names)):
+            at = (place + step) % len(names)
+            if counts[at] < most:
+                return names[at]
+        return names[place % len(names)]
 
     # ---- how it ends
 
@@ -135,7 +147,16 @@ class Gateway:
             if math.isnan(call.first_byte):
                 call.first_byte = at
             call.status = attempt.status = 200
+            self._spoil(call, attempt)
             self._end(call, at, Outcome.COMPLETE, 200, "", "via_upstream")
+
+    def _spoil(self, call: Call, attempt: Attempt) -> None:
+        """What the engine's parsers do to an answer."""
+        replica = self._replicas.get(attempt.replica)
+        if replica is not None:
+            condition = replica.condition
+            call.blank = bool(condition.blank) and self._rng.random() < condition.blank
+            call.unparsed = call.request.calls_tool and self._rng.random() < condition.unparsed
 
     def lost(self, call: Call, attempt: Attempt, at: float) -> None:
         """The engine died under it."""

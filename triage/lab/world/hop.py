@@ -20,6 +20,7 @@ class Hop(msgspec.Struct, frozen=True):
     ghosts: addresses in the list that nobody listens on. checks_keys: requests need a key.
     by_port: replicas are listed while their port is open, whatever their health route says.
     unlisted: replicas that the list leaves out.
+    loose: part of the calls that affinity does not hold.
     pinned: part of the sessions that some rule sends to the first replica, whatever the balance.
     cuts: part of the streams that something behind it ends in the middle.
     """
@@ -36,5 +37,6 @@ class Hop(msgspec.Struct, frozen=True):
     by_port: bool = False
     unlisted: frozenset[str] = frozenset()
     checks_keys: bool = True
+    loose: float = 0.0
     pinned: float = 0.0
     cuts: float = 0.0

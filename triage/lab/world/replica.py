@@ -8,13 +8,12 @@ from enum import Enum
 
 import msgspec
 
-from triage.lab.batching.engine import Engine
 from triage.lab.batching.refusal import Reason, Refused
 from triage.lab.batching.request import Listener, Request, Sequence
 from triage.lab.batching.settings import EngineSettings
+from triage.lab.pages.writer import writers_of
 from triage.lab.world.spec import Condition, ReplicaSpec
 from triage.lab.world.timeline import Timeline
-from triage.lab.world.writer import Writer, writer_of
 
 # Lines of a log that are kept, of the process that runs and of the one before it.
 _LOG_LINES = 2000
@@ -40,15 +39,21 @@ class Exit(msgspec.Struct, frozen=True):
 
 
 class Replica:
-    """Virtual seconds; `timeline` is the world's. changed: called when the state has changed.
+    """Virtual seconds; `timeline` is the world's, `zero` the unix seconds at which it begins.
 
+    changed: called when the state has changed. says: writes its log.
     started: when this process began. starts: how many there have been. startup_limit: seconds after which a start
     that is not over is killed. fails_start: memory that another process holds makes each start fail once the weights
     are loaded. placed: a node has room for it. xid: the driver's last error of its device, 0 for none.
     """
 
     def __init__(
-        self, spec: ReplicaSpec, timeline: Timeline, seed: str, changed: "Callable[[Replica, float], None]"
+        self,
+        spec: ReplicaSpec,
+        timeline: Timeline,
+        seed: str,
+        changed: "Callable[[Replica, float], None]",
+        zero: float = 0.0,
     ) -> None:
         self.spec = spec
         self.name = spec.name
@@ -68,15 +73,16 @@ class Replica:
         self._timeline = timeline
         self._seed = seed
         self._changed = changed
+        self._zero = zero
         self._leaked = 0.0
         self._leaked_at = 0.0
         self._boot()
 
     def _boot(self) -> None:
         """A new process: empty caches, counters at zero."""
-        self.writer: Writer = writer_of(self.spec.flavour, self.settings, self.spec.machine)
-        self.engine = Engine(self.settings, self.spec.machine, self.writer, f"{self._seed}/{self.name}/{self.starts}")
-        self.writer.attach(self.engine)
+        seed = f"{self._seed}/{self.name}/{self.starts}"
+        made = writers_of(self.spec.flavour, self.settings, self.spec.machine, self._zero, seed)
+        self.engine, self._page, self.says = made
 
     # ---- life
 
@@ -89,17 +95,17 @@ class Replica:
         self._leaked, self._leaked_at = 0.0, at
         self._boot()
         serial = self.starts
-        self._timeline.at(at + self.writer.report_s, lambda moment: self._report(serial, moment))
+        self._timeline.at(at + self.says.every_s, lambda moment: self._report(serial, moment))
         if long_ago:
             self.started = at - self.start_times.whole
             self._play_start(self.started)
             self._serve(at)
             return
         self._become(State.STARTING, at)
-        for due, lines in self.writer.start_lines(at, self.start_times):
+        for due, lines in self.says.start(at, self.start_times):
             self._timeline.at(due, lambda moment, lines=lines: self._if_same(serial, self.write, moment, lines))  # type: ignore[misc]
         if self.fails_start:
-            loaded = at + self.start_times.download + self.start_times.weights
+            loaded = at + self.start_times.loaded
             self._timeline.at(loaded, lambda moment: self._if_same(serial, self._fail_start, moment))
             return
         over = at + self.start_times.whole
@@ -112,7 +118,7 @@ class Replica:
             )
 
     def _play_start(self, at: float) -> None:
-        for due, lines in self.writer.start_lines(at, self.start_times):
+        for due, lines in self.says.start(at, self.start_times):
             self.write(due, lines)
 
     def _serve(self, at: float) -> None:
@@ -137,7 +143,12 @@ class Replica:
             self.begin(at)
 
     def _fail_start(self, at: float) -> None:
-        self.exit(at, 1, "Error", self.writer.out_of_memory_lines(at))
+        self.exit(at, 1, "Error", self.says.out_of_memory(at))
+
+    def slow_start(self, download: float, limit: float) -> None:
+        """Starts from now on have the weights to download (seconds), and are killed after the limit (seconds)."""
+        self.start_times = msgspec.structs.replace(self.spec.start, download=download)
+        self.startup_limit = limit
 
     def vacate(self, at: float) -> None:
         """Its pod is taken away, and no node has room for the next one."""
@@ -206,7 +217,7 @@ class Replica:
 
     def _out_of_memory(self, at: float) -> None:
         if self.leaked(at) >= 0.999 * _BESIDE * self.spec.machine.device.memory:
-            self.exit(at, 1, "Error", self.writer.out_of_memory_lines(at))
+            self.exit(at, 1, "Error", self.says.out_of_memory(at))
 
     # ---- what can be asked of it
 
@@ -226,10 +237,10 @@ class Replica:
             raise Refused(Reason.DEAD, "the engine's core is gone")
         return self.engine.submit(request, at, listener)
 
-    def page(self, at: float, zero: float) -> str:
-        """Its metrics page. zero: unix seconds of the virtual zero."""
+    def page(self, at: float) -> str:
+        """Its metrics page."""
         self.engine.settle(at)
-        return self.writer.page(at, zero + self.started)
+        return self._page.text(self._zero + self.started)
 
     def write(self, at: float, lines: Lines[str]) -> None:
         self.log.extend((at, line) for line in lines)
@@ -242,8 +253,8 @@ class Replica:
             return
         if self.state is State.SERVING:
             self.engine.settle(at)
-            self.write(at, self.writer.report_lines(at))
-        self._timeline.at(at + self.writer.report_s, lambda moment: self._report(serial, moment))
+            self.write(at, self.says.report(at))
+        self._timeline.at(at + self.says.every_s, lambda moment: self._report(serial, moment))
 
     def _become(self, state: State, at: float) -> None:
         self.state = state

@@ -17,13 +17,17 @@ _REMEMBERED = 20_000
 
 
 class Service:
-    """calls: those that are over, oldest first. open_calls: the others."""
+    """calls: those that are over, oldest first. open_calls: the others.
 
-    def __init__(self, spec: ServiceSpec, timeline: Timeline, seed: str) -> None:
+    unplaced: pods of a rollout for which no node has a free device; users are served by the old ones.
+    """
+
+    def __init__(self, spec: ServiceSpec, timeline: Timeline, seed: str, zero: float = 0.0) -> None:
         self.spec = spec
         self.model = spec.model
         self.timeline = timeline
-        self.replicas = [Replica(one, timeline, seed, self._changed) for one in spec.replicas]
+        self.replicas = [Replica(one, timeline, seed, self._changed, zero) for one in spec.replicas]
+        self.unplaced: list[str] = []
         self.calls: deque[Call] = deque(maxlen=_REMEMBERED)
         self.open_calls: dict[int, Call] = {}
         self.heard: list[Callable[[Call], None]] = []

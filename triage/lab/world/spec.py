@@ -1,34 +1,12 @@
 """What a replica and a service are made of, before anything goes wrong."""
 
-from enum import StrEnum
-
 import msgspec
 
 from triage.lab.batching.settings import EngineSettings
 from triage.lab.load.shapes import Shape
 from triage.lab.machine.step_time import Machine
+from triage.lab.pages.forms import Flavour, StartTimes
 from triage.lab.world.hop import Hop
-
-
-class Flavour(StrEnum):
-    """Which engine's page, version and answers a replica imitates."""
-
-    VLLM = "vllm"
-    SGLANG = "sglang"
-
-
-class StartTimes(msgspec.Struct, frozen=True):
-    """Seconds of the phases of a start, in their order."""
-
-    download: float = 0.0
-    weights: float = 25.0
-    compile: float = 20.0
-    graphs: float = 12.0
-    other: float = 8.0
-
-    @property
-    def whole(self) -> float:
-        return self.download + self.weights + self.compile + self.graphs + self.other
 
 
 class ReplicaSpec(msgspec.Struct, frozen=True):

@@ -9,12 +9,16 @@ from triage.lab.world.timeline import Timeline
 
 
 class World:
-    """Deterministic by seed and by the moments at which it is changed. now: virtual seconds."""
+    """Deterministic by seed and by the moments at which it is changed.
 
-    def __init__(self, specs: Sequence[ServiceSpec], seed: str) -> None:
+    now: virtual seconds. zero: unix seconds at which they begin.
+    """
+
+    def __init__(self, specs: Sequence[ServiceSpec], seed: str, zero: float = 0.0) -> None:
+        self.zero = zero
         self.now = 0.0
         self.timeline = Timeline()
-        self.services = [Service(spec, self.timeline, seed) for spec in specs]
+        self.services = [Service(spec, self.timeline, seed, zero) for spec in specs]
         self.replicas: list[Replica] = [replica for service in self.services for replica in service.replicas]
         for service in self.services:
             service.begin(0.0)

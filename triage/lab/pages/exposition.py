@@ -3,6 +3,7 @@
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 # One sample: its labels as `labels()` wrote them, and its value.
 Sample = tuple[str, float]
@@ -22,11 +23,20 @@ def number(value: float) -> str:
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     text = repr(float(value))
-    if value < 1e6 or "e" in text:
+    if value < _LARGE or "e" in text:
         return text
     whole, _, fraction = text.partition(".")
     digits = (whole[1:] + fraction).rstrip("0")
     return f"{whole[0]}{'.' if digits else ''}{digits}e+{len(whole) - 1:02d}"
+
+
+# From here on a number is printed with an exponent.
+_LARGE = 1e6
+
+
+@lru_cache(maxsize=2048)
+def _bucket_heads(name: str, where: str, edges: tuple[float, ...]) -> tuple[str, ...]:
+    return tuple([f'{name}_bucket{{{where},le="{edge}"}} ' for edge in [*map(number, edges), "+Inf"]])
 
 
 class LiveHistogram:
@@ -40,6 +50,20 @@ class LiveHistogram:
     def observe(self, value: float, times: int = 1) -> None:
         self.counts[bisect_left(self.edges, value)] += times
         self.total += value * times
+
+    def observe_even(self, first: float, last: float, values: int, times: int) -> None:
+        """So many values from `first` to `last` at even distances, each so many times."""
+        low, high = min(first, last), max(first, last)
+        place, end = bisect_left(self.edges, low), bisect_left(self.edges, high)
+        self.total += 0.5 * (first + last) * values * times
+        done = 0
+        apart = (high - low) / (values - 1) if values > 1 else 0.0
+        while place < end:
+            below = min(int((self.edges[place] - low) / apart) + 1, values)
+            self.counts[place] += (below - done) * times
+            done = below
+            place += 1
+        self.counts[end] += (values - done) * times
 
     def cumulative(self) -> list[int]:
         """One count per edge and a last one for +Inf."""
@@ -77,12 +101,13 @@ class Page:
             return
         self._head(name, about, "histogram")
         for where, histogram in series:
-            edges = [*map(number, histogram.edges), "+Inf"]
             counts = histogram.cumulative()
-            self._lines += [
-                f'{name}_bucket{{{where},le="{edge}"}} {count}.0' for edge, count in zip(edges, counts, strict=True)
-            ]
-            self._lines.append(f"{name}_count{{{where}}} {counts[-1]}.0")
+            heads = _bucket_heads(name, where, histogram.edges)
+            if counts[-1] < _LARGE:
+                self._lines += [f"{head}{count}.0" for head, count in zip(heads, counts, strict=True)]
+            else:
+                self._lines += [head + number(count) for head, count in zip(heads, counts, strict=True)]
+            self._lines.append(f"{name}_count{{{where}}} {number(counts[-1])}")
             self._lines.append(f"{name}_sum{{{where}}} {number(histogram.total)}")
         self._births(name, about, [where for where, _ in series])
 

@@ -1,0 +1,1 @@
+"""Runs lab incidents against the diagnosis or against a person, and grades."""

@@ -1,0 +1,1 @@
+"""What can go wrong: each fault changes parameters of the simulated world, and nothing else."""

@@ -1,0 +1,1 @@
+"""The simulated fleet behind HTTP, on loopback."""
