@@ -26,13 +26,14 @@ _ZERO = 1_764_800_000.0
 
 
 class Look(msgspec.Struct, frozen=True):
-    """One diagnosis beside the truth of that moment. after_s: since the page."""
+    """One diagnosis beside the truth of that moment. after_s: since the page. certain: what is surely wrong."""
 
     after_s: float
     kind: Kind
     confidence: Confidence | None
     detail: str | None
     truth: Kind
+    certain: tuple[Kind, ...]
     accepted: frozenset[Kind]
     summary: str
     why: str
@@ -117,6 +118,7 @@ def _look(after_s: float, diagnosis: Diagnosis, truth: Truth) -> Look:
         first.confidence,
         first.detail,
         truth.main,
+        truth.certain,
         truth.accepted,
         first.summary,
         truth.why,

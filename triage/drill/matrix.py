@@ -16,6 +16,7 @@ UNREAD: dict[Kind, str] = {
     Kind.RETRY_STORM: "gateway log",
     Kind.TRUNCATED_STREAM: "gateway log",
     Kind.OVER_REJECTION: "gateway log",
+    Kind.CLIENT_ABORT: "gateway log",
     Kind.TOOL_CALL_FAILURE: "captured answers",
     Kind.EMPTY_OUTPUT: "captured answers",
     Kind.READY_NOT_ROUTABLE: "kubernetes",
@@ -55,8 +56,8 @@ class Score(msgspec.Struct, frozen=True):
 
 
 def readable(look: Look) -> bool:
-    """Whether a right word can be told from what is read. A fleet on which healthy is right too, can always be told."""
-    return any(kind not in UNREAD for kind in look.accepted)
+    """Whether something that is wrong can be told from what is read; that nothing is wrong, always can."""
+    return not look.certain or any(kind not in UNREAD for kind in look.certain)
 
 
 def score(looks: Sequence[Look]) -> Score:

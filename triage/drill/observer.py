@@ -10,13 +10,14 @@ from triage.dialects.pages import read_page
 from triage.domain.limits import Limits
 from triage.domain.logs import LogReading
 from triage.domain.reading import Scrape
-from triage.domain.situation import Situation
+from triage.domain.situation import NotSeen, Situation
 from triage.domain.target import Failure, FailureReason, Target
 from triage.domain.verdict import Diagnosis
 from triage.drill.virtual_probe import VirtualProbe
 from triage.lab.world.replica import Replica
 from triage.lab.world.service import Service
 from triage.lab.world.watch import Watch
+from triage.situation.costs import costs_of_source
 from triage.situation.store import Store
 
 INTERVAL_S = 5.0
@@ -24,6 +25,9 @@ WINDOW_S = 30.0
 # As the demo asks: short enough for an incident, long enough to time its tokens.
 _PROBE_TOKENS = 280
 _PROBE_S = 60.0
+
+# There is a gateway, and nobody has read its log.
+_UNREAD = (NotSeen("gateway log", "its reader is still to come", costs_of_source("gateway log"), expected=True),)
 
 
 class Observer:
@@ -44,13 +48,11 @@ class Observer:
             self._probe = None
 
     def ask(self, at: float) -> None:
-        """One streamed question to the first replica, as the announced probe asks."""
-        crowd, shape = self._service.users.crowd, self._service.spec.shape
-        replica = self._service.replicas[0]
-        self._probe = VirtualProbe(replica, shape, crowd.habits, at, max_tokens=_PROBE_TOKENS, total_s=_PROBE_S)
+        """One streamed question through the gateway, as the announced probe asks."""
+        self._probe = VirtualProbe(self._service, at, max_tokens=_PROBE_TOKENS, total_s=_PROBE_S)
 
     def diagnose(self, at: float) -> tuple[Situation, Diagnosis]:
-        situation = self._store.situation(self._zero + at, INTERVAL_S)
+        situation = self._store.situation(self._zero + at, INTERVAL_S, _UNREAD)
         logs = tuple([self._log(replica) for replica in self._service.replicas if replica.log])
         situation = msgspec.structs.replace(situation, logs=logs)
         return situation, diagnose(situation)

@@ -1,129 +1,105 @@
-"""The announced probe in virtual time: one streamed question to a simulated engine, read as a real answer is."""
+"""The announced probe in virtual time: one streamed question through the gateway, read as a real answer is."""
 
 import math
 
 from triage.dialects.streams.observer import StreamObserver
 from triage.dialects.streams.sse import SseDecoder
 from triage.domain.stream import OWN_PROBE, ProbeReading, StreamReading
-from triage.lab.batching.refusal import Refused
 from triage.lab.batching.request import Request, Sequence
-from triage.lab.load.session import Habits
-from triage.lab.load.shapes import Shape
 from triage.lab.serving.answers import AnswerWriter, Spoiled
-from triage.lab.world.replica import Replica, State
+from triage.lab.world.call import Call, Outcome
+from triage.lab.world.service import Service
 
 _PROMPT_TOKENS = 40
 # What the model says to such a short question, before it thinks as long as it does for others.
 _ANSWER_TOKENS = 60
 _PATH = "/v1/chat/completions"
+_GATEWAY = "gateway"
 
 
 class VirtualProbe:
-    """One question to one replica. max_tokens, total_s: as in the budget of the real probe."""
+    """One question to a service. max_tokens, total_s: as in the budget of the real probe."""
 
-    def __init__(
-        self, replica: Replica, shape: Shape, habits: Habits, at: float, *, max_tokens: int, total_s: float
-    ) -> None:
-        self.sent = at
-        self._replica = replica
+    def __init__(self, service: Service, at: float, *, max_tokens: int, total_s: float) -> None:
+        self._service = service
         self._total_s = total_s
-        self._sequence: Sequence | None = None
-        self._status: int | None = 200
-        self._error = ""
+        habits, shape = service.users.crowd.habits, service.spec.shape
         usual = shape.reasoning.median if shape.reasoning is not None else 0.0
         thought = usual * habits.reasoning if usual else _ANSWER_TOKENS * (habits.reasoning - 1.0)
-        self._request = Request(
+        request = Request(
             prompt_tokens=_PROMPT_TOKENS,
             visible_tokens=_ANSWER_TOKENS,
             max_tokens=max_tokens,
             reasoning_tokens=round(thought),
             shows_reasoning=shape.shows_reasoning and not habits.hides,
         )
-        self._spoiled = Spoiled(blank=replica.condition.blank > 0.5)
-        if replica.state in (State.DOWN, State.STARTING):
-            self._status, self._error = None, "refused: nobody listens"
-            return
-        try:
-            self._sequence = replica.submit(self._request, at, self)
-        except Refused as refused:
-            self._status, self._error = refused.reason.value, str(refused)
-
-    def first_token(self, sequence: Sequence, at: float) -> None:
-        """The reading takes its times from the sequence."""
-
-    first_visible = ended = first_token
+        self._call = Call(service.model, "probe", f"probe-{at}", request, at)
+        self._call.identity = "probe"
+        self._call.outside = True
+        service.send(self._call, at)
 
     def result(self, now: float) -> tuple[ProbeReading, StreamReading | None] | None:
         """None while the answer is under way and its time is not over."""
-        sequence = self._sequence
-        target = self._replica.name
-        if sequence is None:
-            refused = self._status is not None
-            probe = ProbeReading(
-                OWN_PROBE,
-                target,
-                "POST",
-                _PATH,
-                self._status,
-                total_s=0.01,
-                at=now,
-                error="" if refused else self._error,
-                body=self._error if refused else "",
-            )
-            return probe, None
-        late = now - self.sent >= self._total_s
-        if not sequence.ended and not late:
+        call = self._call
+        late = now - call.sent >= self._total_s
+        if call.open and not late:
             return None
-        stream = self._read(sequence, min(now, self.sent + self._total_s))
-        marks = [mark for mark in (stream.first_reasoning_s, stream.first_visible_s) if mark is not None]
+        end = call.ended if not call.open else call.sent + self._total_s
+        if late and call.open:
+            self._service.gateway.leave(call, now)
+        failed = call.outcome in (Outcome.FAILED, Outcome.REFUSED)
+        stream = None if failed else self._read(end)
+        marks = [] if stream is None else [stream.first_reasoning_s, stream.first_visible_s]
         probe = ProbeReading(
             OWN_PROBE,
-            target,
+            _GATEWAY,
             "POST",
             _PATH,
-            200,
-            total_s=stream.closed_s,
-            first_token_s=min(marks, default=None),
-            output_tokens=stream.completion_tokens,
+            call.status if failed else 200,
+            total_s=end - call.sent,
+            first_token_s=min([mark for mark in marks if mark is not None], default=None),
+            output_tokens=None if stream is None else stream.completion_tokens,
             at=now,
-            error="" if sequence.ended else f"time-out: not finished after {self._total_s:g} s",
+            error="" if failed or call.outcome is not Outcome.LEFT else f"time-out: not over after {self._total_s:g} s",
+            body=call.details if failed else "",
         )
         return probe, stream
 
-    def _read(self, sequence: Sequence, until: float) -> StreamReading:
+    def _read(self, end: float) -> StreamReading:
         """The events that would have come, with their times, through the reader of real streams."""
-        writer = AnswerWriter(
-            self._replica.spec.flavour, self._replica.spec.model, True, sequence.request, self._spoiled
-        )
-        observer = StreamObserver(OWN_PROBE, self._replica.name, self._replica.spec.model, 200)
+        call, sequence = self._call, self._call.answer
+        observer = StreamObserver(OWN_PROBE, _GATEWAY, call.model, 200)
+        whole = call.outcome is Outcome.COMPLETE
+        left = call.outcome is Outcome.LEFT
+        if sequence is None or (self._service.gateway.hop.holds and not whole):
+            return observer.close(end - call.sent, clean=None if left else False)
+        flavour = next(one.spec.flavour for one in self._service.replicas if one.name == call.attempts[-1].replica)
+        writer = AnswerWriter(flavour, call.model, True, sequence.request, Spoiled(blank=call.blank))
         decoder = SseDecoder()
 
         def feed(event: bytes, at: float) -> None:
             for item in decoder.feed(event):
-                observer.feed(item.text, at - self.sent, item.event)
+                observer.feed(item.text, (end if self._service.gateway.hop.holds else at) - call.sent, item.event)
 
-        times = self._token_times(sequence, until)
-        for index, at in enumerate(times):
+        for index, at in enumerate(_token_times(sequence, end)):
             if index == 0:
                 for event in writer.opening():
                     feed(event, at)
             if event := writer.token(index):
                 feed(event, at)
-        whole = not math.isnan(sequence.finished) and sequence.phase.value == "finished"
         for event in writer.closing(usage=True) if whole else ():
-            feed(event, sequence.finished)
-        end = sequence.finished if sequence.ended else until
-        return observer.close(end - self.sent, clean=True if whole else False if sequence.ended else None)
+            feed(event, end)
+        return observer.close(end - call.sent, clean=True if whole else None if left else False)
 
-    def _token_times(self, sequence: Sequence, until: float) -> list[float]:
-        """Evenly between the marks that the engine knows."""
-        count = sequence.counted if sequence.ended else self._replica.engine.emitted(sequence)
-        if math.isnan(sequence.first_token) or not count:
-            return []
-        thought = min(sequence.request.reasoning_tokens, count)
-        end = sequence.finished if sequence.ended else until
-        visible = sequence.first_visible if not math.isnan(sequence.first_visible) else end
-        times = [sequence.first_token + (visible - sequence.first_token) * i / max(thought, 1) for i in range(thought)]
-        shown = count - thought
-        start = visible if thought else sequence.first_token
-        return times + [start + (end - start) * i / max(shown - 1, 1) for i in range(shown)]
+
+def _token_times(sequence: Sequence, end: float) -> list[float]:
+    """Evenly between the marks that the engine knows. The sequence is over."""
+    count = sequence.counted
+    if math.isnan(sequence.first_token) or not count:
+        return []
+    thought = min(sequence.request.reasoning_tokens, count)
+    visible = sequence.first_visible if not math.isnan(sequence.first_visible) else end
+    times = [sequence.first_token + (visible - sequence.first_token) * i / max(thought, 1) for i in range(thought)]
+    shown = count - thought
+    start = visible if thought else sequence.first_token
+    return times + [start + (end - start) * i / max(shown - 1, 1) for i in range(shown)]

@@ -25,6 +25,8 @@ _HITS_FELL = 0.2
 # Waiting on one replica against the mean of the others.
 _UNEVEN = 4.0
 _FAILURES = 0.01
+# Tries a call: from here the retries are a load of their own.
+_STORM = 1.4
 
 
 class Sure(IntEnum):
@@ -62,10 +64,14 @@ class Truth(msgspec.Struct, frozen=True):
         return frozenset(kinds)
 
     @property
+    def certain(self) -> tuple[Kind, ...]:
+        """The most exact name of each thing that is surely wrong."""
+        return tuple([cause.kinds[0] for cause in self.causes if cause.sure is Sure.YES])
+
+    @property
     def main(self) -> Kind:
         """The word for tables: the most exact name of the most telling cause."""
-        surely = [cause for cause in self.causes if cause.sure is Sure.YES]
-        return surely[0].kinds[0] if surely else Kind.HEALTHY
+        return self.certain[0] if self.certain else Kind.HEALTHY
 
     @property
     def why(self) -> str:
@@ -97,13 +103,12 @@ def _answers(now: Ledger) -> list[Cause]:
             causes.append(Cause(kinds, _above(share, limit), f"{why}: {share:.1%} of calls"))
 
     timeouts = sum([now.flags.get(flag, 0) for flag in ("UT", "SI")])
-    storm = now.wasted >= 0.3 or now.tries >= 1.5
+    storm = _above(now.tries - 1.0, _STORM - 1.0)
     if storm:
         kinds = (Kind.RETRY_STORM, Kind.GATEWAY_TIMEOUT) if timeouts else (Kind.RETRY_STORM,)
-        causes.append(Cause(kinds, Sure.YES, f"{now.tries:.1f} tries a call, {now.wasted:.0%} of the work for nobody"))
-    say(
-        timeouts, _FAILURES, (Kind.GATEWAY_TIMEOUT, Kind.RETRY_STORM) if storm else (Kind.GATEWAY_TIMEOUT,), "timed out"
-    )
+        causes.append(Cause(kinds, storm, f"{now.tries:.1f} tries a call, {now.wasted:.0%} of the work for nobody"))
+    over = (Kind.GATEWAY_TIMEOUT, Kind.RETRY_STORM) if storm else (Kind.GATEWAY_TIMEOUT,)
+    say(timeouts, _FAILURES, over, "timed out")
     say(now.flags.get("UPE", 0), _FAILURES, (Kind.TRUNCATED_STREAM,), "cut in the middle")
     say(now.flags.get("UC", 0), _FAILURES, (Kind.GATEWAY_OVERHEAD,), "connections closed under requests")
     say(now.refused, _FAILURES, (Kind.OVER_REJECTION,), "refused")
@@ -122,7 +127,7 @@ def _slowness(service: Service, objectives: Objectives, before: Ledger, now: Led
     late = _late(objectives, before, now)
     if late:
         parts = now.slow_parts if late is Sure.YES else now.first_parts
-        kinds = _kinds_of_waiting(service, before, now, parts)
+        kinds = _kinds_of_waiting(service, before, now, parts, objectives.first_visible_p95_s)
         causes.append(Cause(kinds, late, f"first visible token p95 {now.first_p95:.1f} s: {_told(parts)}"))
     slow = _slow_tokens(objectives, before, now)
     if slow:
@@ -152,8 +157,10 @@ def _slow_tokens(objectives: Objectives, before: Ledger, now: Ledger) -> Sure:
     return max(_above(now.per_token, objectives.time_per_token_mean_s), usual)
 
 
-def _kinds_of_waiting(service: Service, before: Ledger, now: Ledger, parts: Seconds) -> tuple[Kind, ...]:
-    """Names of the parts that carry the wait, largest first."""
+def _kinds_of_waiting(
+    service: Service, before: Ledger, now: Ledger, parts: Seconds, limit_s: float
+) -> tuple[Kind, ...]:
+    """Names of the parts that carry the wait, largest first; also those that alone break the limit."""
     lost = before.hit_share - now.hit_share >= _HITS_FELL
     prompts = (Kind.CACHE_MISS_REGRESSION,) if lost else (Kind.SLOW_PREFILL,)
     reserving = any(replica.settings.reserve for replica in service.replicas)
@@ -176,6 +183,8 @@ def _kinds_of_waiting(service: Service, before: Ledger, now: Ledger, parts: Seco
         Part.PROMPTS: prompts,
     }
     named = _named(parts)
+    whole = sum(parts.values())
+    named += [part for part in parts if part not in named and parts[part] / whole * now.first_p95 > limit_s]
     kinds = [kind for part in named for kind in names[part]]
     waiting = {Part.WAIT_SEQUENCES, Part.WAIT_KV, Part.WAIT_BUDGET}
     if named and named[0] in waiting and _uneven(now):

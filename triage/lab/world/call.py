@@ -42,7 +42,7 @@ class Call:
 
     unparsed: the answer's tool call reached the client as text. again: how often the client had sent it before.
     patient_until: when the user gives up on an answer of which nothing is to be seen. walks_off_at: when they leave
-    whatever is to be seen.
+    whatever is to be seen. outside: asked by somebody who is none of the simulated users, and counts nowhere.
     """
 
     __slots__ = (
@@ -57,6 +57,7 @@ class Call:
         "identity",
         "model",
         "outcome",
+        "outside",
         "patient_until",
         "request",
         "sent",
@@ -85,6 +86,7 @@ class Call:
         self.attempts: list[Attempt] = []
         self.blank = False
         self.unparsed = False
+        self.outside = False
 
     @property
     def open(self) -> bool:

@@ -52,8 +52,10 @@ class Service:
         return Crowd(self.spec.users, context=self.spec.context)
 
     def send(self, call: Call, at: float) -> None:
-        self.open_calls[id(call)] = call
-        self.timeline.at(call.patient_until, lambda moment: self._enough(call, moment))
+        if not call.outside:
+            self.open_calls[id(call)] = call
+        if call.patient_until < math.inf:
+            self.timeline.at(call.patient_until, lambda moment: self._enough(call, moment))
         if call.walks_off_at < math.inf:
             self.timeline.at(call.walks_off_at, lambda moment: self.gateway.leave(call, moment))
         self.gateway.take(call, at)
@@ -63,6 +65,8 @@ class Service:
             self.gateway.leave(call, at)
 
     def _ended(self, call: Call, at: float) -> None:
+        if call.outside:
+            return
         self.open_calls.pop(id(call), None)
         self.calls.append(call)
         for told in self.heard:
