@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from triage.diagnosis.answers_stock import ALL_REASONING
+from triage.diagnosis.fall import HITS_FELL_ID
 from triage.diagnosis.liveness import dark_targets
 from triage.diagnosis.stock import Findings
 from triage.diagnosis.view import ReplicaView
@@ -32,7 +33,8 @@ def healthy(situation: Situation, findings: Findings) -> Verdict | None:
     surest = Confidence.CONFIRMED if probed and not unseen else Confidence.LIKELY
     # An alert concludes, from things that may not have been read here: it is no proof, but no reason for calm either.
     firing = sorted({alert.name for alert in situation.alerts if alert.state == "firing"})
-    confidence = Confidence.POSSIBLE if unread or not worked or firing else surest
+    unfelt = [item.text for item in findings.good if item.id == HITS_FELL_ID]
+    confidence = Confidence.POSSIBLE if unread or not worked or firing or unfelt else surest
     said = "; ".join(dict.fromkeys(item.text for item in findings.good[:2]))
     caveat = f"; {findings.false_alarm}" if findings.false_alarm else ""
     if unread:
@@ -42,6 +44,7 @@ def healthy(situation: Situation, findings: Findings) -> Verdict | None:
     elif not worked:
         caveat = "; nothing was asked of it, and an idle page looks the same for a lost worker"
     caveat += f"; {unseen[0]}" if unseen else ""
+    caveat += f"; {unfelt[0]}, and nobody waits for it" if unfelt else ""
     if firing:
         caveat += f"; nothing that was read agrees with the firing alert {', '.join(firing[:3])}"
     return Verdict(

@@ -1,12 +1,23 @@
 """Prefix-cache hits that fell against the replica's own past, and whether the traffic is the same as then."""
 
+import math
+
 import msgspec
 
 from triage.diagnosis.hits import Hits, hits_before, hits_in, prompt_length_before, prompt_length_in
+from triage.diagnosis.reference import usual_ttft
 from triage.diagnosis.text import count, percent
-from triage.diagnosis.thresholds import HIT_QUERIES, HITS_FELL, SAME_LENGTH, SAME_TRAFFIC, WARM_REQUESTS
+from triage.diagnosis.thresholds import (
+    CHANCE_SD,
+    FIRST_TOKEN_FELT,
+    HIT_QUERIES,
+    HITS_FELL,
+    SAME_LENGTH,
+    SAME_TRAFFIC,
+    WARM_REQUESTS,
+)
 from triage.diagnosis.view import ReplicaView
-from triage.domain.absence import value_or
+from triage.domain.absence import known, value_or
 from triage.domain.quantity import Quantity
 from triage.domain.verdict import Direction, Evidence
 from triage.domain.window import Window
@@ -37,9 +48,30 @@ def hits_fell(view: ReplicaView) -> Fall | None:
         return None
     for before, length, name in _pasts(view):
         if before is not None and before.enough and before.blocks is now.blocks:
-            fell = before.share - now.share >= HITS_FELL
+            fell = before.share - now.share >= HITS_FELL and not _by_chance(view, now, before.share)
             return Fall(now, before, name, length, *_since_start(view)) if fell else None
     return None
+
+
+def _by_chance(view: ReplicaView, now: Hits, before: float) -> bool:
+    """So few prompts were looked up that one new conversation more or less brings about the fall.
+
+    Shares within 0..1 with mean p vary by at most sqrt(p (1 - p)) (Bhatia and Davis, 2000), their mean over n prompts
+    by that over sqrt(n).
+    """
+    length = prompt_length_before(view.window) or prompt_length_in(view.window)
+    if not length or now.blocks or now.asked == 0:
+        return False
+    prompts = max(now.asked / length, value_or(view.window.delta(Quantity.TTFT), 0.0))
+    return before - now.share <= CHANCE_SD * math.sqrt(before * (1 - before) / prompts)
+
+
+def felt(view: ReplicaView) -> bool:
+    """First tokens take longer than they did, and long enough to be felt; or nothing says how long they take."""
+    usual = usual_ttft(view)
+    if not known(view.ttft) or usual is None:
+        return True
+    return view.ttft > max(usual.bound, FIRST_TOKEN_FELT)
 
 
 def _pasts(view: ReplicaView) -> list[tuple[Hits | None, float | None, str]]:
@@ -63,6 +95,9 @@ def prompts_without_lookups(view: ReplicaView, now: Hits) -> bool:
     """Prompts are computed and the cache is not even asked."""
     prompt = value_or(view.window.delta(Quantity.PROMPT_TOKENS), 0.0)
     return now.asked == 0 and not now.blocks and prompt >= HIT_QUERIES
+
+
+HITS_FELL_ID = "engine.hits-fell"
 
 
 def fall_evidence(view: ReplicaView, fall: Fall, direction: Direction) -> Evidence:

@@ -2,7 +2,7 @@
 
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.peers import Peers
-from triage.diagnosis.reference import per_token_reference
+from triage.diagnosis.reference import few_prompts_explain, per_token_reference
 from triage.diagnosis.text import count, percent, seconds
 from triage.diagnosis.thresholds import (
     FREEZE_OBSERVATIONS,
@@ -16,7 +16,7 @@ from triage.domain.absence import known, value_or
 from triage.domain.histogram import Histogram
 from triage.domain.limits import Limits
 from triage.domain.quantity import Quantity
-from triage.domain.verdict import Evidence, Kind, Scope, Share
+from triage.domain.verdict import Confidence, Evidence, Kind, Scope, Share
 
 
 def prefill_inside(view: ReplicaView) -> bool:
@@ -79,6 +79,7 @@ def judge_interference(view: ReplicaView, peers: Peers, limits: Limits) -> Hypot
             n=view.per_token_n,
         ),
     ]
+    few = few_prompts_explain(view, now, limits) and frozen < SHARE_SUPPORT
     return Hypothesis(
         kind=Kind.SLOW_PREFILL,
         detail="blocks-decode",
@@ -89,6 +90,8 @@ def judge_interference(view: ReplicaView, peers: Peers, limits: Limits) -> Hypot
         ),
         evidence=tuple(evidence),
         share=Share(share, min(frozen or excess, excess or frozen), share, "time between tokens"),
+        ceiling=Confidence.POSSIBLE if few else Confidence.CONFIRMED,
+        capped="within the limit, and one long prompt more or less decides it" if few else "",
         next_test="stream a short request while one long prompt is sent: it must stand still until that prompt is done",
         confounders=("chunked prefill off or a large chunk makes it worse", "a larger batch slows tokens as well"),
     )

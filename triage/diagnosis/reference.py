@@ -6,10 +6,12 @@ from triage.diagnosis.peers import Peers
 from triage.diagnosis.thresholds import (
     BATCH_GREW,
     BATCH_SLOWS,
+    FEW_PROMPTS,
     FIRST_TOKEN_FELT,
     JUST_STARTED,
     LARGE_BATCH,
     MIXED_LOAD_SLOWS,
+    PROMPT_HEAVY,
     SLOWER_THAN_USUAL,
 )
 from triage.diagnosis.view import ReplicaView
@@ -71,6 +73,20 @@ def per_token_reference(view: ReplicaView, peers: Peers, limits: Limits) -> Refe
     if usual is not None and _tells(view, SLOWER_THAN_USUAL * usual, limit):
         return Reference(usual, SLOWER_THAN_USUAL * usual, "its peers' median", peers.usual(view, _batch))
     return Reference(limit, limit, "the built-in default", absolute=True)
+
+
+def few_prompts_explain(view: ReplicaView, now: float, limits: Limits) -> bool:
+    """Tokens are slower than usual, but within the limit, only beside prompts, and so few of these were computed that
+    the next window may be the other way round: the usual gap, without a prompt in its step, is as long as ever.
+    """
+    limit = limits.time_per_token_mean_s * view.tokens_per_step
+    prompts, ratio = view.window.delta(Quantity.TTFT), view.prompt_per_generated
+    if now > limit or not known(prompts) or prompts >= FEW_PROMPTS or not known(ratio) or ratio < PROMPT_HEAVY:
+        return False
+    gaps, before = view.window.histograms.get(Quantity.ITL), view.window.first.histograms.get(Quantity.ITL)
+    middle = gaps.quantile(0.5) if gaps is not None else None
+    usual = before.quantile(0.5) if before is not None else None
+    return middle is not None and usual is not None and middle.low < usual.high
 
 
 def _tells(view: ReplicaView, bound: float, limit: float) -> bool:

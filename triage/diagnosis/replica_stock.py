@@ -1,10 +1,10 @@
 """What one replica's numbers break and what they keep, without naming a cause."""
 
-from triage.diagnosis.fall import fall_evidence, hits_fell
+from triage.diagnosis.fall import fall_evidence, felt, hits_fell
 from triage.diagnosis.front_stock import front_stock, handoff_stock
 from triage.diagnosis.interference import frozen_share
 from triage.diagnosis.peers import Peers
-from triage.diagnosis.reference import per_token_reference, ttft_bound
+from triage.diagnosis.reference import few_prompts_explain, per_token_reference, ttft_bound
 from triage.diagnosis.text import count, many, percent, seconds
 from triage.diagnosis.thresholds import (
     ABORTED_SHARE,
@@ -56,7 +56,8 @@ def replica_stock(
     running = view.running.mean if view.running is not None else 0.0
     now = view.per_token
     slower = known(now) and now > reference.bound and view.per_token_n >= WEAK_BELOW
-    if known(now) and slower and not reference.explains_by_batch(running, now):
+    excused = known(now) and (reference.explains_by_batch(running, now) or few_prompts_explain(view, now, limits))
+    if known(now) and slower and not excused:
         against = f"{seconds(reference.value)} ({reference.name})"
         text = f"{view.prefix}{seconds(now)} between tokens against {against}"
         if reference.may_explain_by_batch(now, running):
@@ -64,8 +65,10 @@ def replica_stock(
         else:
             broken.append(_against(view, "token-slow", text, Quantity.ITL, now, reference.bound))
     fell = hits_fell(view)
-    if fell is not None:
+    if fell is not None and felt(view):
         broken.append(fall_evidence(view, fell, Direction.AGAINST))
+    elif fell is not None:
+        good.append(fall_evidence(view, fell, Direction.AGAINST))
     frozen = frozen_share(window.histograms.get(Quantity.ITL))
     if frozen >= SHARE_SUPPORT:
         text = f"{view.prefix}{percent(frozen)} of the time between tokens passes in gaps above {seconds(FREEZE_S)}"
@@ -91,7 +94,7 @@ def replica_stock(
     if view.busy and not measured and not view.is_frontend:
         unreadable.append(_blind(view))
     elif not broken and not outside:
-        good += _works(view)
+        good[:0] = _works(view)
     return broken, outside, good, unreadable
 
 

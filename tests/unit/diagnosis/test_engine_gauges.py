@@ -123,12 +123,13 @@ def test_hits_in_blocks_are_a_ratio_and_no_number_of_tokens() -> None:
     assert hits.share == pytest.approx(0.4)
 
 
-def test_a_fall_of_hits_in_blocks_is_possible_and_withholds_health() -> None:
+def test_a_fall_of_hits_in_blocks_is_possible_and_health_no_more() -> None:
     diagnosis = diagnose(situation(blocks((9000, 1000), (9100, 2000))))
     (verdict,) = of(diagnosis, Kind.CACHE_MISS_REGRESSION)
     assert verdict.confidence is Confidence.POSSIBLE
     assert "9 % of the prompts' blocks, 90 %" in verdict.summary
-    assert diagnosis.verdicts[0].kind is Kind.INSUFFICIENT_DATA
+    assert diagnosis.verdicts[0].kind is Kind.HEALTHY
+    assert diagnosis.verdicts[0].confidence is Confidence.POSSIBLE
 
 
 def test_a_few_blocks_do_not_decide() -> None:
