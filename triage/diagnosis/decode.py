@@ -9,7 +9,7 @@ from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.interference import prefill_inside
 from triage.diagnosis.kv import paused
 from triage.diagnosis.peers import Peers
-from triage.diagnosis.reference import Reference, few_prompts_explain, per_token_reference
+from triage.diagnosis.reference import Reference, few_prompts_decide, per_token_reference
 from triage.diagnosis.shares import share_between
 from triage.diagnosis.speculation import Pace, pace_evidence, pace_of_tokens, rejected_drafts
 from triage.diagnosis.text import count, percent, seconds
@@ -57,7 +57,7 @@ def judge_decode(view: ReplicaView, peers: Peers, situation: Situation, alone: b
     doubt = ""
     if detail in (None, "long-context") and reference.may_explain_by_batch(now, running):
         doubt = "a larger batch than before would look the same"
-    elif detail is None and (reference.may_be_load(now, limit) or few_prompts_explain(view, now, situation.limits)):
+    elif detail is None and (reference.may_be_load(now, limit) or few_prompts_decide(view, now, situation.limits)):
         doubt = f"within the limit of {seconds(limit)}, and other requests than before would look the same"
     elif not slow and pace is not None and pace.ratio < SLOWER_THAN_USUAL:
         doubt = "it costs less than what is felt"

@@ -2,7 +2,7 @@
 
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.peers import Peers
-from triage.diagnosis.reference import few_prompts_explain, per_token_reference
+from triage.diagnosis.reference import few_prompts_decide, per_token_reference
 from triage.diagnosis.text import count, percent, seconds
 from triage.diagnosis.thresholds import (
     FREEZE_OBSERVATIONS,
@@ -79,7 +79,7 @@ def judge_interference(view: ReplicaView, peers: Peers, limits: Limits) -> Hypot
             n=view.per_token_n,
         ),
     ]
-    few = few_prompts_explain(view, now, limits) and frozen < SHARE_SUPPORT
+    few = few_prompts_decide(view, now, limits) and frozen < SHARE_SUPPORT
     return Hypothesis(
         kind=Kind.SLOW_PREFILL,
         detail="blocks-decode",

@@ -2,7 +2,7 @@
 
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.peers import Peers
-from triage.diagnosis.reference import few_prompts_explain, per_token_reference
+from triage.diagnosis.reference import few_prompts_decide, per_token_reference
 from triage.diagnosis.shares import gauge_bounds, share_between
 from triage.diagnosis.text import count, many, percent, verb
 from triage.diagnosis.thresholds import (
@@ -115,7 +115,7 @@ def _all_in_time(wait: Wait, limits: Limits) -> bool:
     if not known(wait.ttft) or not known(view.per_token) or wait.ttft > wait.bound.bound:
         return False
     slow = view.per_token > per_token_reference(view, Peers(()), limits).bound
-    return not slow or few_prompts_explain(view, view.per_token, limits)
+    return not slow or few_prompts_decide(view, view.per_token, limits)
 
 
 def _head_blocked(wait: Wait) -> Evidence | None:

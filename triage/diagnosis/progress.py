@@ -21,6 +21,8 @@ def moved(window: Window, finished: Number) -> bool | None:
             if change > 0:
                 return True
             seen = seen or (quantity not in window.last.late and quantity not in _PROVES_ONLY_BY_MOVING)
+    if window.quiet.get(Quantity.KV_USAGE, window.seconds) < window.seconds:
+        return True
     # Requests that ended because the client left are counted as finished by some engines: no work was done.
     if known(finished) and finished > value_or(window.delta(Quantity.ABORTED), 0.0):
         return True
@@ -32,4 +34,6 @@ def standing_for(window: Window) -> float:
     telling = [q for q in window.quiet if q not in window.last.late and q not in _PROVES_ONLY_BY_MOVING]
     if not any(quantity in PROGRESS for quantity in telling):
         return 0.0
-    return min(seconds for quantity, seconds in window.quiet.items() if quantity in PROGRESS)
+    return min(
+        seconds for quantity, seconds in window.quiet.items() if quantity in PROGRESS or quantity is Quantity.KV_USAGE
+    )

@@ -75,13 +75,18 @@ def per_token_reference(view: ReplicaView, peers: Peers, limits: Limits) -> Refe
     return Reference(limit, limit, "the built-in default", absolute=True)
 
 
-def few_prompts_explain(view: ReplicaView, now: float, limits: Limits) -> bool:
-    """Tokens are slower than usual, but within the limit, only beside prompts, and so few of these were computed that
-    the next window may be the other way round: the usual gap, without a prompt in its step, is as long as ever.
+def few_prompts_decide(view: ReplicaView, now: float, limits: Limits) -> bool:
+    """Tokens are within the limit and come beside prompts, so few of which were computed that one more or less makes
+    them slower or faster than usual.
     """
-    limit = limits.time_per_token_mean_s * view.tokens_per_step
     prompts, ratio = view.window.delta(Quantity.TTFT), view.prompt_per_generated
-    if now > limit or not known(prompts) or prompts >= FEW_PROMPTS or not known(ratio) or ratio < PROMPT_HEAVY:
+    within = now <= limits.time_per_token_mean_s * view.tokens_per_step
+    return within and known(prompts) and prompts < FEW_PROMPTS and known(ratio) and ratio >= PROMPT_HEAVY
+
+
+def few_prompts_explain(view: ReplicaView, now: float, reference: Reference, limits: Limits) -> bool:
+    """They do, and nothing else: the usual gap, without a prompt in its step, is as long as ever."""
+    if not few_prompts_decide(view, now, limits) or not reference.may_be_load(now, limits.time_per_token_mean_s):
         return False
     gaps, before = view.window.histograms.get(Quantity.ITL), view.window.first.histograms.get(Quantity.ITL)
     middle = gaps.quantile(0.5) if gaps is not None else None

@@ -56,8 +56,11 @@ def replica_stock(
     running = view.running.mean if view.running is not None else 0.0
     now = view.per_token
     slower = known(now) and now > reference.bound and view.per_token_n >= WEAK_BELOW
-    excused = known(now) and (reference.explains_by_batch(running, now) or few_prompts_explain(view, now, limits))
-    if known(now) and slower and not excused:
+    if (
+        known(now)
+        and slower
+        and not (reference.explains_by_batch(running, now) or few_prompts_explain(view, now, reference, limits))
+    ):
         against = f"{seconds(reference.value)} ({reference.name})"
         text = f"{view.prefix}{seconds(now)} between tokens against {against}"
         if reference.may_explain_by_batch(now, running):

@@ -29,7 +29,7 @@ class Window(msgspec.Struct, frozen=True, gc=False):
     out of it and of every delta. assumed: the interval is not in the evidence but the default.
     readings: how many scrapes. deltas: counter increases. histograms: what was observed inside.
     resets: counters went back; restarted: the process start time changed as well.
-    quiet: for each counter of work or of the engine's CPU time, seconds between its last increase and the last reading.
+    quiet: seconds between the last increase and the last reading, for counters of work, CPU time and KV use.
     """
 
     first: EngineReading

@@ -143,14 +143,17 @@ def _quiet(moments: Sequence[Moment]) -> dict[Quantity, float]:
             continue
         since = moments[0].at
         for place in range(len(moments) - 2, -1, -1):
-            if (_amount(moments[place].reading, quantity) or 0.0) != value:
+            before, after = [_amount(moment.reading, quantity) or 0.0 for moment in moments[place : place + 2]]
+            # Memory is given back when clients leave, too; that more is taken is work.
+            if after > before or (after != before and quantity is not Quantity.KV_USAGE):
                 since = moments[place + 1].at
                 break
         quiet[quantity] = last.at - since
     return quiet
 
 
-_WATCHED = (*PROGRESS, Quantity.ENGINE_CPU)
+# A long prompt moves no counter until its first token, but it takes KV blocks chunk by chunk (vLLM, SGLang).
+_WATCHED = (*PROGRESS, Quantity.ENGINE_CPU, Quantity.KV_USAGE)
 
 
 def _amount(reading: EngineReading, quantity: Quantity) -> float | None:
