@@ -26,13 +26,13 @@ def healthy(situation: Situation, findings: Findings) -> Verdict | None:
     agree = probed and any(item.family is Family.ENGINE for item in findings.good)
     through = any(through_gateway(probe) and probe.generates for probe in situation.probes)
     covered = through and all(Kind.GATEWAY_TIMEOUT.value in seen.costs for seen in unread)
-    if unread and not (agree and (covered or findings.false_alarm)):
+    # An alert concludes, from things that may not have been read here: it is no proof, but no reason for calm either.
+    firing = sorted({alert.name for alert in situation.alerts if alert.state == "firing"})
+    if unread and (firing or not agree or not (covered or findings.false_alarm)):
         return None
     worked = probed or any(item.id == "engine.works" for item in findings.good)
     unseen = [item.text for item in findings.good if item.id == ALL_REASONING]
     surest = Confidence.CONFIRMED if probed and not unseen else Confidence.LIKELY
-    # An alert concludes, from things that may not have been read here: it is no proof, but no reason for calm either.
-    firing = sorted({alert.name for alert in situation.alerts if alert.state == "firing"})
     unfelt = [item.text for item in findings.good if item.id == HITS_FELL_ID]
     confidence = Confidence.POSSIBLE if unread or not worked or firing or unfelt else surest
     said = "; ".join(dict.fromkeys(item.text for item in findings.good[:2]))

@@ -13,7 +13,7 @@ from triage.diagnosis.fleet import judge_balance
 from triage.diagnosis.fronts import with_lines_in_front
 from triage.diagnosis.frozen import judge_stale_exporters
 from triage.diagnosis.hypothesis import Hypothesis
-from triage.diagnosis.liveness import judge_standstill
+from triage.diagnosis.liveness import dark_targets, judge_standstill
 from triage.diagnosis.monitoring import judge_missing, judge_renamed
 from triage.diagnosis.peers import Peers
 from triage.diagnosis.rank import merge_replicas, order, separate_rivals
@@ -50,6 +50,7 @@ def diagnose(situation: Situation) -> Diagnosis:
         measured = [item for item in findings.broken if item.id != UNMEASURED_QUEUE]
         # The engine misses requests and a recorded client left: the same is seen from both ends.
         seen_leaving = bool(ranked) and ranked[0].kind is Kind.CLIENT_ABORT and len(ranked[0].families()) >= 2
+        dark = {status.target.name for status in dark_targets(situation.targets)}
         unexplained = (
             not ranked
             # Clients leave, or a queue cost nobody anything measured: the cause may lie in front of the engine.
@@ -57,6 +58,8 @@ def diagnose(situation: Situation) -> Diagnosis:
             or (not measured and not seen_leaving and _gateway_unread(situation))
             # Fewer hits without a reason, or a start that may hang, ask for more evidence before they are a name.
             or ranked[0].kind in _NO_NAME_WHEN_POSSIBLE
+            # That one replica is slow does not tell why another one does not answer.
+            or not dark <= {hypothesis.scope.replica for hypothesis in ranked}
             # One look at gauges cannot tell a queue from a stall.
             or (bool(views) and all(view.window.single for view in views))
         )

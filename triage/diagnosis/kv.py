@@ -6,9 +6,12 @@ from triage.diagnosis.reference import few_prompts_decide, per_token_reference
 from triage.diagnosis.shares import gauge_bounds, share_between
 from triage.diagnosis.text import count, many, percent, verb
 from triage.diagnosis.thresholds import (
+    FEW_PREEMPTIONS,
     KV_FULL,
     KV_HIGH,
+    LITTLE_WAITS,
     PREEMPTIONS_PER_FINISHED,
+    SHARE_SUPPORT,
 )
 from triage.diagnosis.tracks import together
 from triage.diagnosis.view import ReplicaView
@@ -88,7 +91,11 @@ def judge_kv(wait: Wait, preemptions: float, limits: Limits) -> Hypothesis | Non
                 threshold=0.0,
             )
         )
-    weak = not preemptions and out is None and blocked is None and not log and _at_a_limit(view)
+    alone = not preemptions and out is None and blocked is None and not log
+    if alone and wait.of_everything < LITTLE_WAITS and not (known(wait.ttft) and wait.ttft > wait.bound.bound):
+        return None
+    weak = alone and _at_a_limit(view)
+    once = 0 < preemptions < FEW_PREEMPTIONS and wait.of_everything < SHARE_SUPPORT
     return Hypothesis(
         kind=Kind.KV_PRESSURE,
         detail=detail,
@@ -97,8 +104,14 @@ def judge_kv(wait: Wait, preemptions: float, limits: Limits) -> Hypothesis | Non
         evidence=tuple(evidence),
         share=_lost_to_kv(wait),
         next_test="watch preemptions and KV use for a minute with the longest request stopped or with fewer sequences",
-        ceiling=Confidence.POSSIBLE if weak else Confidence.CONFIRMED,
-        capped="running is flat, so a sequence limit would look the same" if weak else "",
+        ceiling=Confidence.POSSIBLE if weak or once else Confidence.CONFIRMED,
+        capped=(
+            "running is flat, so a sequence limit would look the same"
+            if weak
+            else "so few may be chance"
+            if once
+            else ""
+        ),
         confounders=("preempted requests wait again inside decode time, not in queue time (vLLM)",),
     )
 

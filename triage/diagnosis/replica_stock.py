@@ -10,6 +10,7 @@ from triage.diagnosis.thresholds import (
     ABORTED_SHARE,
     ABOVE_TOP,
     FREEZE_S,
+    PATIENCE_S,
     QUANTILE_MINIMUM,
     REFUSED_LEAST,
     REFUSED_SHARE,
@@ -24,6 +25,8 @@ from triage.domain.absence import known, value_or
 from triage.domain.quantity import Quantity
 from triage.domain.situation import Situation
 from triage.domain.verdict import Direction, Evidence
+
+_REFUSED = "engine.refused"
 
 
 def replica_stock(
@@ -81,7 +84,11 @@ def replica_stock(
         wrong, blind = front_stock(view, bound.bound)
         broken += wrong
         unreadable += blind
-    outside = _leaving(view)
+    leaving = _leaving(view)
+    # Who waits long for an answer goes away: that needs no cause in front of the engine.
+    long_wait = known(view.ttft) and view.ttft > max(bound.bound, PATIENCE_S)
+    outside = [item for item in leaving if item.id == _REFUSED or not long_wait]
+    broken += [item for item in leaving if item not in outside]
     measured = known(view.ttft) or known(view.per_token) or view.is_prefill_only
     if view.answers_without_tokens:
         # The whole answer is the first thing its user sees.
@@ -179,7 +186,11 @@ def _leaving(view: ReplicaView) -> list[Evidence]:
     answers = refused + value_or(view.window.delta(Quantity.HTTP_ANSWERED), 0.0)
     if refused >= REFUSED_LEAST and refused >= REFUSED_SHARE * answers:
         text = f"{view.prefix}{count(refused)} of {count(answers)} HTTP requests were refused (4xx)"
-        found.append(_against(view, "refused", text, Quantity.HTTP_REFUSED, refused / answers, REFUSED_SHARE))
+        found.append(
+            _against(
+                view, _REFUSED.removeprefix("engine."), text, Quantity.HTTP_REFUSED, refused / answers, REFUSED_SHARE
+            )
+        )
     return found
 
 

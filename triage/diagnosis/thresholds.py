@@ -23,6 +23,8 @@ BATCH_GREW: Final = 1.5  # running this many times its reference explains a slow
 JUST_STARTED: Final = 600.0  # seconds: a rollout is watched for as long; before that a process has no usual speed
 UNCHANGED: Final = 1.2  # within 20 % of its reference a value is "as usual"
 
+PATIENCE_S: Final = 15.0  # a mean wait this long drives people and default time-outs (Envoy: 15 s) away by itself
+FEW_PREEMPTIONS: Final = 3  # below it chance decides which request was put back
 FIRST_TOKEN_FELT: Final = 1.0  # seconds: a sooner first token is no complaint, however much sooner it once came
 
 # --- batch
@@ -33,6 +35,7 @@ BATCH_SLOWS: Final = (
 FLAT: Final = 0.1  # a full batch is read one or two short of its limit: gauges are taken after finished requests leave
 
 # --- KV cache
+LITTLE_WAITS: Final = 0.1  # share of all time inside the engine below which a queue is no loss
 KV_FULL: Final = 0.9  # naming rule 4a: with requests waiting, KV binds from here
 KV_HIGH: Final = 0.7  # room for few more sequences; a head of the queue that needs more than the rest waits
 KV_LOW: Final = 0.5  # below it KV is not what a request waits for
