@@ -34,6 +34,14 @@ def number(value: float) -> str:
 _LARGE = 1e6
 
 
+def processor_seconds(age_s: float, tokens: int) -> float:
+    """CPU time of an engine's front-end process, in the kernel's hundredths of a second.
+
+    6.7 s of imports and 0.1 s in 30 s of being scraped are vLLM 0.32.0's; 60 us for a token sent is our assumption.
+    """
+    return round(6.7 + 0.0033 * max(age_s, 0.0) + 6.0e-5 * tokens, 2)
+
+
 @lru_cache(maxsize=2048)
 def _bucket_heads(name: str, where: str, edges: tuple[float, ...]) -> tuple[str, ...]:
     return tuple([f'{name}_bucket{{{where},le="{edge}"}} ' for edge in [*map(number, edges), "+Inf"]])
@@ -89,12 +97,16 @@ class Page:
     def gauge(self, name: str, about: str, samples: Iterable[Sample]) -> None:
         self._family(name, about, "gauge", samples)
 
-    def counter(self, name: str, about: str, samples: Sequence[Sample]) -> None:
-        """`name` without `_total`. A counter without samples has not been used and is left out."""
+    def counter(self, name: str, about: str, samples: Sequence[Sample], *, births: bool = True) -> None:
+        """`name` without `_total`. A counter without samples has not been used and is left out.
+
+        births: False for what the client library tells of the process itself.
+        """
         if not samples:
             return
         self._family(f"{name}_total", about, "counter", samples)
-        self._births(name, about, [where for where, _ in samples])
+        if births:
+            self._births(name, about, [where for where, _ in samples])
 
     def histogram(self, name: str, about: str, series: Sequence[tuple[str, LiveHistogram]]) -> None:
         if not series:

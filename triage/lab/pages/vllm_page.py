@@ -12,7 +12,7 @@ from triage.lab.batching.engine import Engine
 from triage.lab.batching.request import Run, Sequence
 from triage.lab.batching.settings import EngineSettings
 from triage.lab.machine.step_time import Machine
-from triage.lab.pages.exposition import LiveHistogram, Page, labels
+from triage.lab.pages.exposition import LiveHistogram, Page, labels, processor_seconds
 
 _TTFT = (
     *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),
@@ -167,11 +167,17 @@ class VllmPage:
 
     # ---- the page
 
-    def text(self, started: float) -> str:
-        """The page now. started: unix seconds when the process started."""
+    def text(self, started: float, now: float) -> str:
+        """The page now. started, now: unix seconds."""
         self._close_iteration()
         page = Page(created=started)
         page.gauge("process_start_time_seconds", "Unix time at which this process began.", [("", started)])
+        page.counter(
+            "process_cpu_seconds",
+            "User and system CPU time of this process.",
+            [("", processor_seconds(now - started, self.generation_tokens))],
+            births=False,
+        )
         self._gauges(page)
         self._counters(page)
         self._histograms(page)

@@ -15,9 +15,9 @@ from triage.lab.pages.vllm_page import VllmPage
 
 
 class Page(Observer, Protocol):
-    """Hears what the engine does. started: unix seconds of the process's start."""
+    """Hears what the engine does. started, now: unix seconds of the process's start, and of this scrape."""
 
-    def text(self, started: float) -> str: ...
+    def text(self, started: float, now: float) -> str: ...
 
 
 class Log(Protocol):

@@ -240,7 +240,7 @@ class Replica:
     def page(self, at: float) -> str:
         """Its metrics page."""
         self.engine.settle(at)
-        return self._page.text(self._zero + self.started)
+        return self._page.text(self._zero + self.started, self._zero + at)
 
     def write(self, at: float, lines: Lines[str]) -> None:
         self.log.extend((at, line) for line in lines)
