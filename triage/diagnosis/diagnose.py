@@ -120,7 +120,7 @@ def _hypotheses(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypo
             found += judge_standstill(view, situation, not workers)
     for model, group in by_model.items():
         moving = [view for view in group if (view.name, view.model) not in still]
-        uneven = judge_balance(moving, situation.probes, routing_unread)
+        uneven = judge_balance(moving, situation.probes, situation.limits, routing_unread)
         found += uneven
         peers = Peers(group)
         bound_elsewhere = {h.scope.replica for h in uneven}

@@ -5,9 +5,12 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from triage.diagnosis.hypothesis import Hypothesis
+from triage.diagnosis.reference import ttft_bound
 from triage.diagnosis.text import count, many, percent
-from triage.diagnosis.thresholds import CROWD_LEAST, CROWD_SHARE, IDLE_SHARE, IMBALANCE_RATIO
+from triage.diagnosis.thresholds import CROWD_LEAST, CROWD_SHARE, FEW_PROMPTS, IDLE_SHARE, IMBALANCE_RATIO
 from triage.diagnosis.view import UNNAMED_TARGET, ReplicaView
+from triage.domain.absence import known
+from triage.domain.limits import Limits
 from triage.domain.quantity import Quantity
 from triage.domain.reading import Role
 from triage.domain.stream import ProbeReading
@@ -16,7 +19,7 @@ from triage.domain.window import Track
 
 
 def judge_balance(
-    views: Sequence[ReplicaView], probes: Sequence[ProbeReading], routing_unread: bool
+    views: Sequence[ReplicaView], probes: Sequence[ProbeReading], limits: Limits, routing_unread: bool
 ) -> list[Hypothesis]:
     """Over the replicas of one model, and over the ranks inside each of them.
 
@@ -33,7 +36,7 @@ def judge_balance(
         loads = {view.name: (view.waiting, view.running, view.kv) for view in workers}
         uneven = _uneven(loads) if len(workers) >= 2 else None
         if uneven is not None:
-            found.append(_replicas(workers, uneven, probes, routing_unread))
+            found.append(_replicas(workers, uneven, probes, _doubts(workers, uneven, limits, routing_unread)))
     return found
 
 
@@ -181,13 +184,23 @@ def _rank_kv(view: ReplicaView, uneven: _Uneven) -> list[Evidence]:
     ]
 
 
-def _replicas(
-    views: Sequence[ReplicaView], uneven: _Uneven, probes: Sequence[ProbeReading], routing_unread: bool
-) -> Hypothesis:
+def _doubts(views: Sequence[ReplicaView], uneven: _Uneven, limits: Limits, routing_unread: bool) -> str:
+    """Why the uneven load is perhaps not what hurts; empty where nothing says so."""
+    by_name = {view.name: view for view in views}
+    if routing_unread and all(by_name[name].idle and not by_name[name].moved for name in uneven.idle):
+        return f"no request at all reaches {_listed(uneven.idle)}: it may be ready and not routable"
+    hot = [by_name[name] for name in uneven.hot]
+    if all(known(view.ttft) and view.ttft <= ttft_bound(view, limits).bound for view in hot):
+        return f"first tokens of {_listed(uneven.hot)} come within the limit all the same"
+    prompts = [view.window.delta(Quantity.TTFT) for view in hot]
+    if all(known(number) and number < FEW_PROMPTS for number in prompts):
+        return f"so few prompts reach {_listed(uneven.hot)} that one long one may be all that the others wait for"
+    return ""
+
+
+def _replicas(views: Sequence[ReplicaView], uneven: _Uneven, probes: Sequence[ProbeReading], doubt: str) -> Hypothesis:
     by_name = {view.name: view for view in views}
     hot, idle = by_name[uneven.hot[0]], by_name[uneven.idle[0]]
-    unreached = routing_unread and all(by_name[name].idle and not by_name[name].moved for name in uneven.idle)
-    doubt = f"no request at all reaches {_listed(uneven.idle)}: it may be ready and not routable" if unreached else ""
     evidence = [
         hot.evidence(
             "replica-queue",

@@ -426,3 +426,17 @@ def test_evidence_rules_out_what_it_speaks_against() -> None:
     assert ruled == {Kind.ENGINE_STALLED, Kind.QUEUEING, Kind.SLOW_DECODE, Kind.KV_PRESSURE, Kind.SLOW_PREFILL}
     idle = serving(running=0, tokens=0, prompt=0, finished=0)
     assert not diagnose(situation(idle)).ruled_out
+
+
+@pytest.mark.parametrize(
+    ("ttft", "finished", "confidence"),
+    [(9.0, 200, Confidence.LIKELY), (0.4, 200, Confidence.POSSIBLE), (9.0, 4, Confidence.POSSIBLE)],
+    ids=["felt by many", "first tokens within the limit", "a handful of prompts"],
+)
+def test_an_uneven_queue_is_likely_only_where_it_is_felt_by_more_than_a_handful(
+    ttft: float, finished: int, confidence: Confidence
+) -> None:
+    hot = serving("hot", waiting=3, ttft=ttft, queue=0.9 * ttft, finished=finished)
+    case = situation(hot, serving("cold", running=1))
+    found = [verdict for verdict in diagnose(case).verdicts if verdict.kind is Kind.LOAD_IMBALANCE]
+    assert [verdict.confidence for verdict in found] == [confidence]
