@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from triage import __version__
+from triage.cli.drill_commands import app as drill_app
 from triage.cli.exits import Exit
 from triage.cli.options import (
     ConfigOption,
@@ -35,6 +36,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(drill_app, name="drill")
 app.add_typer(runbook_app, name="runbook")
 
 

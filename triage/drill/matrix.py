@@ -71,15 +71,15 @@ def score(looks: Sequence[Look]) -> Score:
     return Score(
         looks=len(seen),
         right=sum([look.right for look in seen]),
-        abstained=sum([_abstained(look) for look in seen]),
-        wrong=sum([_wrong(look) for look in seen]),
-        confident_wrong=sum([_confident_wrong(look) for look in seen]),
+        abstained=sum([is_abstained(look) for look in seen]),
+        wrong=sum([is_wrong(look) for look in seen]),
+        confident_wrong=sum([is_confident_wrong(look) for look in seen]),
         unread=len(unseen),
         unread_right=sum([look.right for look in unseen]),
-        unread_abstained=sum([_abstained(look) for look in unseen]),
-        unread_confident_wrong=sum([_confident_wrong(look) for look in unseen]),
+        unread_abstained=sum([is_abstained(look) for look in unseen]),
+        unread_confident_wrong=sum([is_confident_wrong(look) for look in unseen]),
         healthy=len(fine),
-        false_alarms=sum([not look.right and not _abstained(look) for look in fine]),
+        false_alarms=sum([not look.right and not is_abstained(look) for look in fine]),
         right_when=said,
     )
 
@@ -104,13 +104,13 @@ def time_to_right(runs: Sequence[Run]) -> list[float]:
     return [next(look.after_s for look in run.looks if look.right) for run in runs if any(x.right for x in run.looks)]
 
 
-def _abstained(look: Look) -> bool:
+def is_abstained(look: Look) -> bool:
     return not look.right and look.kind is Kind.INSUFFICIENT_DATA
 
 
-def _wrong(look: Look) -> bool:
+def is_wrong(look: Look) -> bool:
     return not look.right and look.kind is not Kind.INSUFFICIENT_DATA
 
 
-def _confident_wrong(look: Look) -> bool:
-    return _wrong(look) and look.confidence in (Confidence.LIKELY, Confidence.CONFIRMED)
+def is_confident_wrong(look: Look) -> bool:
+    return is_wrong(look) and look.confidence in (Confidence.LIKELY, Confidence.CONFIRMED)
