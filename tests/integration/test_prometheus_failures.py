@@ -229,6 +229,25 @@ async def test_a_target_that_was_never_scraped(serve: Serve, gate: Gate) -> None
     assert [target.health for target in told.targets or ()] == ["unknown"]
 
 
+async def test_an_engine_of_another_kind_is_looked_for_until_it_is_scraped(
+    serve: Serve, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looked at while only some targets were scraped: the others may be of a kind that no question asks for yet."""
+    monkeypatch.setattr("triage.sources.prometheus._SURVEY_SOON_S", 0.0)
+    health = ["unknown", "up", "up"]
+
+    async def handle(request: Request, writer: asyncio.StreamWriter) -> None:
+        fresh = {"labels": {"job": "engines"}, "scrapeUrl": "http://h:1/metrics", "health": health[0], "lastError": ""}
+        if request.path.startswith("/api/v1/targets") and "active" in request.path:
+            health.pop(0)
+        await prometheus(targets={"activeTargets": [fresh], "droppedTargets": []})(request, writer)
+
+    source = PrometheusSource(gate, Access((await serve(handle)).url, timeout_s=5.0))
+    told = [one for _ in range(3) for one in await source.read() if isinstance(one, MonitoringReading)]
+    await source.close()
+    assert [one.targets and one.targets[0].health for one in told] == ["unknown", "up", None]
+
+
 async def test_warnings_are_kept(serve: Serve, gate: Gate) -> None:
     reply = success(RUNNING, warnings=["store eu-2 unreachable\x1b[2J"], infos=["metric might not be a counter"])
     scrapes, told = await read(gate, (await serve(prometheus(samples=reply))).url)

@@ -26,7 +26,8 @@ from triage.sources.prometheus_survey import Survey, survey
 
 # Targets, alerts and which engines there are change slowly, and their answers are large on a large server.
 _SURVEY_EVERY_S = 30.0
-# A replica whose samples stop has gone, or cannot be scraped any more: only its target says which.
+# A replica whose samples stop has gone, or cannot be scraped any more: only its target says which. An engine that is
+# not scraped yet may be of a kind that nothing is asked of so far.
 _SURVEY_SOON_S = 5.0
 # What was usual a day ago does not change within this.
 _PAST_EVERY_S = 600.0
@@ -89,7 +90,7 @@ class PrometheusSource:
             self._api = PrometheusApi(self._client, loop)
         api, now = self._api, time.time()
         nothing = self._survey is not None and not self._survey.names
-        soon = self._replicas.overdue(now) or nothing
+        soon = self._replicas.overdue(now) or nothing or (self._survey is not None and self._survey.unscraped)
         new = now - self._surveyed >= (_SURVEY_SOON_S if soon else _SURVEY_EVERY_S)
         if self._survey is None or new:
             self._survey, self._surveyed = survey(api, self._matchers, self.name), now

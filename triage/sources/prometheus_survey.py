@@ -54,6 +54,11 @@ class Survey(NamedTuple):
     troubles: tuple[MonitoringTrouble, ...]
     late_by: float
 
+    @property
+    def unscraped(self) -> bool:
+        """Targets are listed of which nothing was read yet."""
+        return any(one.trouble is Trouble.NEVER_SCRAPED for one in self.troubles)
+
     def last_seen(self, api: PrometheusApi, matchers: str) -> dict[tuple[str, str], float]:
         """When each (job, instance) had its newest sample within the hour, on the server's clock, to five seconds."""
         if not self.names:
