@@ -41,7 +41,7 @@ def test_the_exit_code_follows_the_first_verdict(case: str, code: int) -> None:
         (["diagnose", "--target", "http://user:secret@h"], "password"),
         (["diagnose", "--format", "yaml"], "yaml"),
         (["diagnose", "--window", "0"], "greater than or equal to 2"),
-        (["demo", "--headless", "--incident", "fire"], "queueing"),
+        (["demo", "--headless", "--incident", "fire"], "load-surge"),
         (["schema", "nothing"], "diagnosis"),
         (["runbook", "show", "nothing"], "nothing"),
     ],

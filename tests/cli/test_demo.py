@@ -1,4 +1,4 @@
-"""`triage demo --headless`: each incident is named, live, through real HTTP on loopback."""
+"""`triage demo --headless`: incidents are named, through real HTTP on loopback."""
 
 import json
 
@@ -7,29 +7,26 @@ import pytest
 from tests.cli.run import triage
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("incident", "code"), [("healthy", 0), ("queueing", 1), ("hidden-reasoning", 1), ("slow-decode", 1)]
+    ("incident", "code", "kinds"),
+    [("healthy", 0, {"healthy"}), ("speculation-collapse", 1, {"slow-decode"})],
 )
-def test_each_incident_is_diagnosed(incident: str, code: int) -> None:
-    answer = triage("demo", "--headless", "--incident", incident, "--format", "json", "--window", "12")
+def test_an_incident_is_diagnosed(incident: str, code: int, kinds: set[str]) -> None:
+    answer = triage("demo", "--headless", "--incident", incident, "--format", "json")
     assert answer.returncode == code, answer.stderr
-    first = json.loads(answer.stdout)["verdicts"][0]
-    assert first["kind"] == incident
-    assert first["confidence"] in ("likely", "confirmed")
-
-
-@pytest.mark.slow
-def test_a_probe_that_outlasts_the_window_leaves_no_hole_in_it() -> None:
-    """At 230 ms a token the probe takes far longer than the window: scraping goes on meanwhile."""
-    answer = triage("demo", "--headless", "--incident", "slow-decode", "--format", "json", "--window", "3")
     report = json.loads(answer.stdout)
-    assert report["verdicts"][0]["kind"] == "slow-decode"
-    assert report["window_s"] >= 2.5
+    assert report["verdicts"][0]["kind"] in kinds
+    assert report["window_s"] > 20, "the seconds before the demo opened are in the window"
 
 
 def test_without_a_terminal_the_screen_does_not_start() -> None:
     """`triage demo` in a pipe must print and end, not wait for keys for ever."""
-    answer = triage("demo", "--incident", "healthy", "--window", "2", "--format", "json", env={"TERM": "dumb"})
+    answer = triage("demo", "--incident", "healthy", "--format", "json", env={"TERM": "dumb"})
     assert answer.returncode in (0, 3), answer.stderr
     assert json.loads(answer.stdout)["schema"] == "triage.diagnosis/1"
+
+
+def test_an_unknown_incident_is_refused_with_those_that_are_meant() -> None:
+    answer = triage("demo", "--headless", "--incident", "engine-stall")
+    assert answer.returncode == 2
+    assert "engine-stalled" in answer.stderr

@@ -2,6 +2,7 @@
 
 import http.server
 import os
+import random
 import shutil
 import signal
 import socket
@@ -14,11 +15,19 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from triage.lab.incidents import REPLICAS, ReplicaSpec, incident_named
-from triage.lab.replica import Replica
+import msgspec
+
+from triage.lab.faults.catalogue import fault_named
+from triage.lab.faults.fault import Ground
+from triage.lab.fleets import COMPANION, workload_named
+from triage.lab.world.replica import Replica
+from triage.lab.world.spec import ServiceSpec
+from triage.lab.world.watch import Watch
+from triage.lab.world.world import World
 
 # Simulated before the first scrape: lifetime means exist, and the incident is under way.
-_PAST_S = 60.0
+_PAST_S = 120.0
+_INCIDENT_S = 60.0
 _PATIENCE_S = 20.0
 
 
@@ -36,12 +45,30 @@ def wait_for(what: str, ready: Callable[[], bool], patience_s: float = _PATIENCE
         pause.wait(0.05)
 
 
+class Lab:
+    """A world that runs with the clock, read from several threads."""
+
+    def __init__(self, services: Sequence[ServiceSpec], incident: str = "healthy") -> None:
+        self._lock = threading.Lock()
+        self.world = World(services, "monitored", time.time() - _PAST_S - _INCIDENT_S)
+        self.world.advance(_PAST_S)
+        fault_named(incident).begin(Ground(self.world, self.world.services[0], Watch()), 0.9, random.Random(1))
+        self.world.advance(_PAST_S + _INCIDENT_S)
+        self._began, self._virtual = time.monotonic(), self.world.now
+
+    def page(self, replica: Replica) -> str:
+        with self._lock:
+            self.world.advance(self._virtual + time.monotonic() - self._began)
+            return replica.page(self.world.now)
+
+
 class Engine:
     """One of the lab's replicas behind a port that stays the same over its lives."""
 
-    def __init__(self, spec: ReplicaSpec, incident: str) -> None:
-        self.spec = spec
-        self._incident = incident_named(incident)
+    def __init__(self, lab: Lab, replica: Replica) -> None:
+        self.name = replica.name
+        self._lab = lab
+        self._replica = replica
         self._server: http.server.HTTPServer | None = None
         self._thread: threading.Thread | None = None
         self._page: Callable[[], str] = str
@@ -53,17 +80,8 @@ class Engine:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """A new process: its counters begin at nothing but the simulated past."""
-        replica = Replica(self.spec, self._incident, seed=1)
-        replica.advance(_PAST_S if self.port == 0 else 5.0)
-        began, virtual = time.monotonic(), replica.now
-        started = time.time() - virtual
-
-        def page() -> str:
-            replica.advance(virtual + time.monotonic() - began)
-            return replica.metrics.page(started)
-
-        self._page = page
+        """Counters that begin at nothing but the simulated past."""
+        self._page = lambda: self._lab.page(self._replica)
         if self._server is None:
             self._serve()
 
@@ -80,6 +98,7 @@ class Engine:
 
     def restart(self) -> None:
         self.stop()
+        self._replica.restart(self._lab.world.now)
         self.start()
 
     def _serve(self) -> None:
@@ -103,13 +122,20 @@ class Engine:
 
 
 def lab_engines(incident: str) -> list[Engine]:
-    return [Engine(spec, incident) for spec in REPLICAS]
+    """The chat fleet with this fault, and the other model beside it."""
+    lab = Lab([*workload_named("chat").services, COMPANION], incident)
+    return [Engine(lab, replica) for replica in lab.world.replicas]
 
 
 def spare(name: str) -> Engine:
-    """One more of the small model, to do harm to."""
-    small = next(spec for spec in REPLICAS if spec.name == "small-a")
-    return Engine(ReplicaSpec(name, small.flavour, f"{name}-model", small.settings, small.steady), "healthy")
+    """One more of a small model, to do harm to."""
+    (small,) = COMPANION.replicas
+    model = f"{name}-model"
+    checkpoint = msgspec.structs.replace(small.machine.checkpoint, name=model)
+    machine = msgspec.structs.replace(small.machine, checkpoint=checkpoint)
+    own = msgspec.structs.replace(small, name=name, machine=machine)
+    lab = Lab([msgspec.structs.replace(COMPANION, model=model, replicas=(own,))])
+    return Engine(lab, lab.world.replicas[0])
 
 
 class Server:
@@ -156,7 +182,7 @@ def scrape_config(engines: Sequence[Engine], extra: str = "") -> str:
     lines = ["global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}"]
     lines += ["scrape_configs:", "- job_name: engines", "  static_configs:"]
     for engine in engines:
-        lines.append(f"  - {{targets: ['{engine.address}'], labels: {{pod: {engine.spec.name}, engine: own}}}}")
+        lines.append(f"  - {{targets: ['{engine.address}'], labels: {{pod: {engine.name}, engine: own}}}}")
     return "\n".join([*lines, extra, ""])
 
 

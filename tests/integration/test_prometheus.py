@@ -65,11 +65,11 @@ class World:
 
     def __init__(self, server: Server, engines: list[Engine]) -> None:
         self.server = server
-        self.engines = {engine.spec.name: engine for engine in engines}
+        self.engines = {engine.name: engine for engine in engines}
 
 
 def _world(start: Callable[[list[Engine]], Server]) -> Iterator[World]:
-    engines = [*lab_engines("queueing"), spare("dies"), spare("restarts"), spare("quiet")]
+    engines = [*lab_engines("load-surge"), spare("dies"), spare("restarts"), spare("quiet")]
     server = None
     try:
         server = start(engines)
@@ -158,11 +158,11 @@ def windows(*names: str, readings: int = 3) -> Callable[[Situation], bool]:
 
 async def test_the_same_quantities_and_verdict_as_from_scraping(watch: Watch, world: World) -> None:
     watcher = watch()
-    situation = await watcher.until(windows("chat-a", "chat-b", "chat-c", "small-a"))
-    assert {r.target.name: r.model for r in situation.replicas if r.target.name in ("chat-a", "chat-c", "small-a")} == {
-        "chat-a": "qwen3-32b",
-        "chat-c": "qwen3-32b",
-        "small-a": "qwen3-4b",
+    situation = await watcher.until(windows("chat-a", "chat-b", "chat-c", "side-a"))
+    assert {r.target.name: r.model for r in situation.replicas if r.target.name in ("chat-a", "chat-c", "side-a")} == {
+        "chat-a": "llama-3.1-8b",
+        "chat-c": "llama-3.1-8b",
+        "side-a": "qwen3-8b",
     }
     for name in ("chat-a", "chat-c"):
         own = replica_of(situation, name)
@@ -182,7 +182,7 @@ async def test_the_same_quantities_and_verdict_as_from_scraping(watch: Watch, wo
             assert 0 <= histogram.count <= direct.histograms[quantity].count
         assert own.target.url == f"http://{world.engines[name].address}/metrics"
     verdict = diagnose(situation).verdicts[0]
-    assert (verdict.kind, verdict.confidence, verdict.scope.model) == (Kind.QUEUEING, Confidence.LIKELY, "qwen3-32b")
+    assert (verdict.kind, verdict.confidence, verdict.scope.model) == (Kind.QUEUEING, Confidence.LIKELY, "llama-3.1-8b")
     assert "prometheus vllm:num_requests_waiting" in verdict.evidence[0].source
 
 
@@ -271,7 +271,7 @@ async def test_alerts_about_engines_are_told_and_decide_nothing(watch: Watch) ->
     situation = await watcher.until(lambda situation: bool(situation.alerts))
     assert {alert.name for alert in situation.alerts} == {"EngineQueueing"}, "neither the heartbeat nor elsewhere"
     (alert,) = situation.alerts
-    assert (alert.state, alert.summary) == ("firing", "qwen3-32b queues")
+    assert (alert.state, alert.summary) == ("firing", "llama-3.1-8b queues")
     assert 'vllm:num_requests_waiting{pod="chat-a"} > 10' in alert.expression
     assert dict(alert.labels)["severity"] == "page"
     assert watcher.told is not None
@@ -321,7 +321,7 @@ def write_past(folder: Path, engine: Engine) -> None:
 def _counters(engine: Engine) -> list[str]:
     """A vLLM's speed and load as series of the target, with places for a count and a sum."""
     target = f'engine="own",instance="{engine.address}",job="engines",pod="chat-a"'
-    labels = f'{{{{exported_engine="0",model_name="qwen3-32b",{target}}}}}'
+    labels = f'{{{{exported_engine="0",model_name="llama-3.1-8b",{target}}}}}'
     return [
         f"vllm:num_requests_running{labels} 12",
         f"vllm:num_requests_waiting{labels} 0",
@@ -332,7 +332,7 @@ def _counters(engine: Engine) -> list[str]:
 
 
 async def test_the_same_time_a_day_ago_is_what_a_replica_is_measured_against(watch: Watch) -> None:
-    situation = await watch().until(windows("chat-a", "chat-b", "small-a"))
+    situation = await watch().until(windows("chat-a", "chat-b", "side-a"))
     own = replica_of(situation, "chat-a")
     assert own is not None
     assert own.baseline_name == "the same time a day ago", "the week before was an incident itself"
@@ -340,7 +340,7 @@ async def test_the_same_time_a_day_ago_is_what_a_replica_is_measured_against(wat
     assert own.baseline.mean(Q.ITL) == pytest.approx(0.02)
     assert own.baseline.gauges[Q.RUNNING].mean == 12.0
     assert own.baseline.seconds == pytest.approx(285.0, abs=31.0)
-    peer, other = replica_of(situation, "chat-b"), replica_of(situation, "small-a")
+    peer, other = replica_of(situation, "chat-b"), replica_of(situation, "side-a")
     assert peer is not None
     assert peer.baseline_name == "the same time a day ago, other replicas of the model"
     assert other is not None

@@ -2,14 +2,16 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from triage.cli.options import SourceOptions
 from triage.cli.output import notice
-from triage.config import Config, credential_of, load_config, override
+from triage.config import Config, TargetConfig, credential_of, load_config, override
 from triage.domain.errors import ConfigError
+from triage.domain.situation import NotSeen
 from triage.gate import Gate
 from triage.gate.address import address_of
+from triage.monitor.joined import Joined
 from triage.monitor.monitor import Monitor, ScrapeSource
 from triage.probing.budget import Budget
 from triage.probing.prober import EngineProber
@@ -40,10 +42,18 @@ def settings(options: SourceOptions, window_s: float | None = None, interval_s: 
 
 
 def monitor_of(
-    config: Config, name: str, *, budget: Callable[[], Budget] | None = None, probe_every_s: float | None = None
+    config: Config,
+    name: str,
+    *,
+    budget: Callable[[], Budget] | None = None,
+    probe_every_s: float | None = None,
+    probed: Sequence[TargetConfig] = (),
+    not_seen: Sequence[NotSeen] = (),
+    beside: ScrapeSource | None = None,
 ) -> Monitor:
     """A monitor over the configured targets; it can probe when it gets a budget for that.
 
+    probed: asked by the probe in place of the targets. beside: read together with the targets.
     Build it inside the running event loop; close it.
     """
     gate = Gate()
@@ -52,22 +62,28 @@ def monitor_of(
     if crowded:
         notice(f"triage: {crowded}")
     return Monitor(
-        _source(gate, config),
+        _source(gate, config, beside),
         name=name,
         limits=config.limits,
         window_s=config.window_s,
         interval_s=config.interval_s,
-        prober=EngineProber(gate, pairs, budget) if budget is not None else None,
+        prober=_prober(gate, probed or config.targets, budget) if budget is not None else None,
         probe_every_s=probe_every_s,
+        not_seen=not_seen,
     )
 
 
-def _source(gate: Gate, config: Config) -> ScrapeSource:
+def _prober(gate: Gate, probed: Sequence[TargetConfig], budget: Callable[[], Budget]) -> EngineProber:
+    return EngineProber(gate, [(one.target, one.access) for one in probed], budget)
+
+
+def _source(gate: Gate, config: Config, beside: ScrapeSource | None) -> ScrapeSource:
     """What is scraped directly, and the Prometheus beside it."""
     direct = EngineScrape(gate, [(one.target, one.access) for one in config.targets])
+    if beside is not None:
+        return Joined(direct, beside)
     if config.prometheus is None:
         return direct
-    from triage.monitor.joined import Joined
     from triage.sources.prometheus import PrometheusSource
 
     server = PrometheusSource(

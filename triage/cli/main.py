@@ -105,7 +105,7 @@ def diagnose(
 
 @app.command()
 def demo(
-    incident: IncidentOption = "queueing",
+    incident: IncidentOption = "load-surge",
     headless: Annotated[
         bool, typer.Option("--headless", help="Print the diagnosis of one window instead of opening the screen.")
     ] = False,

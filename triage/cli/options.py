@@ -55,4 +55,4 @@ KeyCommandOption = Annotated[
     str | None, typer.Option("--key-command", metavar="CMD", help="Command that prints that token; no shell.")
 ]
 FormatOption = Annotated[OutputFormat, typer.Option("--format", help="How to print the report.")]
-IncidentOption = Annotated[str, typer.Option("--incident", help="healthy, queueing, hidden-reasoning or slow-decode.")]
+IncidentOption = Annotated[str, typer.Option("--incident", help="One of triage drill list, or several joined by +.")]

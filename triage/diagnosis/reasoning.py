@@ -238,6 +238,8 @@ def _estimate_summary(stream: StreamReading) -> str:
 def _summary(stream: StreamReading, spent: bool) -> str:
     if spent:
         return "the whole token budget went to reasoning: the answer has no visible text"
+    if stream.first_visible_s is None and stream.first_reasoning_s is None:
+        return _estimate_summary(stream)  # it was billed, and nothing of it came
     if stream.first_visible_s is None:
         return f"tokens flow from the start, and in {seconds(_waited(stream))} all of them are reasoning"
     waited = stream.first_visible_s - (stream.first_reasoning_s or 0.0)

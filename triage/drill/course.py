@@ -4,7 +4,6 @@ import random
 
 import msgspec
 
-from triage.domain.limits import Limits
 from triage.domain.verdict import Confidence, Diagnosis, Kind
 from triage.drill.observer import INTERVAL_S, Observer
 from triage.lab.account.ledger import Ledger, read_ledger
@@ -80,7 +79,7 @@ class Course:
             fault.begin(self.ground, drawn, rng)
         self.world.advance(_PAST_S + rng.uniform(*_PAGED_S))
         paged = self.world.now
-        observer = Observer(self.service, self.watch, _ZERO, self._limits())
+        observer = Observer(self.service, self.watch, _ZERO, self.objectives)
         observer.ask(paged)
         looks = []
         for step in range(int(LOOKS_S[-1] / INTERVAL_S) + 1):
@@ -97,17 +96,6 @@ class Course:
         now = self.world.now
         ledger = read_ledger(self.service, now - SPAN_S, now)
         return find_truth(self.service, self.watch, self.objectives, self.before, ledger)
-
-    def _limits(self) -> Limits:
-        """Declared where this service's normal is not everybody's."""
-        usual = Limits()
-        if self.objectives.first_visible_p95_s == usual.first_visible_p95_s:
-            return usual
-        return msgspec.structs.replace(
-            usual,
-            first_visible_p95_s=self.objectives.first_visible_p95_s,
-            declared=frozenset({"first_visible_p95_s"}),
-        )
 
 
 def _look(after_s: float, diagnosis: Diagnosis, truth: Truth) -> Look:

@@ -5,14 +5,13 @@ import math
 from triage.dialects.streams.observer import StreamObserver
 from triage.dialects.streams.sse import SseDecoder
 from triage.domain.stream import OWN_PROBE, ProbeReading, StreamReading
-from triage.lab.batching.request import Request, Sequence
+from triage.lab.batching.request import Sequence
+from triage.lab.load.question import question
 from triage.lab.serving.answers import AnswerWriter, Spoiled
 from triage.lab.world.call import Call, Outcome
 from triage.lab.world.service import Service
 
 _PROMPT_TOKENS = 40
-# What the model says to such a short question, before it thinks as long as it does for others.
-_ANSWER_TOKENS = 60
 _PATH = "/v1/chat/completions"
 _GATEWAY = "gateway"
 
@@ -24,15 +23,7 @@ class VirtualProbe:
         self._service = service
         self._total_s = total_s
         habits, shape = service.users.crowd.habits, service.spec.shape
-        usual = shape.reasoning.median if shape.reasoning is not None else 0.0
-        thought = usual * habits.reasoning if usual else _ANSWER_TOKENS * (habits.reasoning - 1.0)
-        request = Request(
-            prompt_tokens=_PROMPT_TOKENS,
-            visible_tokens=_ANSWER_TOKENS,
-            max_tokens=max_tokens,
-            reasoning_tokens=round(thought),
-            shows_reasoning=shape.shows_reasoning and not habits.hides,
-        )
+        request = question(shape, habits, prompt_tokens=_PROMPT_TOKENS, max_tokens=max_tokens)
         self._call = Call(service.model, "probe", f"probe-{at}", request, at)
         self._call.identity = "probe"
         self._call.outside = True

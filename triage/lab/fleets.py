@@ -4,7 +4,7 @@ import msgspec
 
 from triage.lab.batching.settings import EngineSettings
 from triage.lab.load.shapes import AGENTS, BATCH, CHAT
-from triage.lab.machine.checkpoints import LLAMA_8B, LLAMA_70B, QWEN3_30B_A3B
+from triage.lab.machine.checkpoints import LLAMA_8B, LLAMA_70B, QWEN3_8B, QWEN3_30B_A3B
 from triage.lab.machine.devices import H100_SXM, L40S
 from triage.lab.machine.step_time import Machine
 from triage.lab.pages.forms import Flavour, StartTimes
@@ -83,6 +83,15 @@ _BATCH_SERVICE = ServiceSpec(
     shape=BATCH,
     users=36,
     context=32_768,
+)
+
+# A second model beside the one that comes to harm: what is wrong with one must not be said of the other.
+COMPANION = ServiceSpec(
+    model=QWEN3_8B.name,
+    replicas=(_replica("side-a", Flavour.SGLANG, Machine(L40S, 1, QWEN3_8B), 32, 8192, 16_384),),
+    shape=CHAT,
+    users=12,
+    context=16_384,
 )
 
 WORKLOADS = (

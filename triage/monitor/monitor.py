@@ -106,6 +106,10 @@ class Monitor:
                 automatic.cancel()
                 await asyncio.gather(automatic, return_exceptions=True)
 
+    def remember(self, scrapes: Sequence[Scrape]) -> None:
+        """What was read before the monitor began; of each target the oldest first."""
+        self._store.add(scrapes)
+
     async def round(self) -> Observation:
         """Scrape once, judge, publish."""
         self._store.add(await self._source.read())

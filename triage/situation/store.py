@@ -134,6 +134,8 @@ class Store:
             "kubernetes": False,
             "gpu": bool(gpus),
         }
+        said = {one.source for one in not_seen}  # the caller knows more of these than that they are not there
+        present |= dict.fromkeys(present.keys() & said, True)
         tried = {"engine metrics": without_page(statuses) or "nothing answered"}
         if self._probe_failed:
             tried["probe"] = self._probe_failed

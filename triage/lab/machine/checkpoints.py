@@ -55,3 +55,6 @@ LLAMA_70B = Checkpoint("llama-3.1-70b", 70.6e9, 70.6e9, 2.0, 80, 64, 8, 128, 131
 
 # config.json of Qwen/Qwen3-30B-A3B-Instruct-2507-FP8: 128 experts, 8 of them for each token.
 QWEN3_30B_A3B = Checkpoint("qwen3-30b-a3b", 30.5e9, 3.3e9, 1.0, 48, 32, 4, 128, 262_144, experts=128, experts_active=8)
+
+# config.json of Qwen/Qwen3-8B; BF16.
+QWEN3_8B = Checkpoint("qwen3-8b", 8.19e9, 8.19e9, 2.0, 36, 32, 8, 128, 40_960)

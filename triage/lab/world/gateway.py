@@ -10,6 +10,7 @@ from triage.lab.batching.request import Sequence
 from triage.lab.world.call import Attempt, Call, Outcome
 from triage.lab.world.hop import Balance, Hop
 from triage.lab.world.replica import Replica
+from triage.lab.world.spec import Condition
 from triage.lab.world.timeline import Timeline
 
 # One way between two processes in one room.
@@ -104,6 +105,7 @@ class Gateway:
                 self._failed(call, attempt, at, status, "", "via_upstream")
             return
         self._open[name] += 1
+        self._spoil(call, replica.condition)
         per_try = self.hop.per_try_s
         if per_try is not None:
             self._timeline.at(at + per_try, lambda moment: self._try_timed_out(call, attempt, moment))
@@ -147,16 +149,12 @@ class Gateway:
             if math.isnan(call.first_byte):
                 call.first_byte = at
             call.status = attempt.status = 200
-            self._spoil(call, attempt)
             self._end(call, at, Outcome.COMPLETE, 200, "", "via_upstream")
 
-    def _spoil(self, call: Call, attempt: Attempt) -> None:
-        """What the engine's parsers do to an answer."""
-        replica = self._replicas.get(attempt.replica)
-        if replica is not None:
-            condition = replica.condition
-            call.blank = bool(condition.blank) and self._rng.random() < condition.blank
-            call.unparsed = call.request.calls_tool and self._rng.random() < condition.unparsed
+    def _spoil(self, call: Call, condition: Condition) -> None:
+        """What the engine's parsers will do to the answer."""
+        call.blank = bool(condition.blank) and self._rng.random() < condition.blank
+        call.unparsed = call.request.calls_tool and self._rng.random() < condition.unparsed
 
     def lost(self, call: Call, attempt: Attempt, at: float) -> None:
         """The engine died under it."""

@@ -1,0 +1,249 @@
+"""The lab in real time: a world with a past, a fault in it, and HTTP on loopback for each engine and gateway."""
+
+import asyncio
+import random
+import shutil
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from triage.domain.errors import TriageError
+from triage.domain.situation import Alert
+from triage.lab.account.alerts import firing
+from triage.lab.account.ledger import Ledger, read_ledger
+from triage.lab.account.truth import Objectives, Truth, find_truth
+from triage.lab.faults.catalogue import FAULTS, HEALTHY, faults_named
+from triage.lab.faults.fault import Fault, Ground
+from triage.lab.fleets import COMPANION, WORKLOADS, Workload
+from triage.lab.serving.access_log import AccessLog
+from triage.lab.serving.engine_server import EngineServer
+from triage.lab.serving.gateway_server import GatewayServer
+from triage.lab.serving.pace import Pace
+from triage.lab.world.call import Call
+from triage.lab.world.watch import Watch
+from triage.lab.world.world import World
+
+# An engine has a usual speed once it is ten minutes old.
+_HEALTHY_S = 660.0
+# From the fault to the first look, as somebody is paged.
+_INCIDENT_S = 75.0
+# Pages that a recorder would have kept of the last seconds before the first look.
+_KEPT_S = 32.0
+_KEPT_EVERY_S = 1.0
+# What users remember as now.
+_SPAN_S = 60.0
+_FOLLOW_EVERY_S = 0.05
+_KEY = "lab-key"
+
+
+class LabTarget(msgspec.Struct, frozen=True):
+    """One simulated engine, or the gateway of a model. url: without a path."""
+
+    name: str
+    url: str
+    model: str
+
+
+class KeptPage(msgspec.Struct, frozen=True):
+    """A metrics page from before the first look. at: unix seconds. status 0: nobody accepted the connection."""
+
+    replica: str
+    at: float
+    status: int
+    text: str
+
+
+class Past(msgspec.Struct, frozen=True):
+    """A world at the moment of the first look."""
+
+    world: World
+    watch: Watch
+    ground: Ground
+    before: Ledger
+    pages: tuple[KeptPage, ...]
+    log: AccessLog
+
+
+def workload_for(faults: tuple[Fault, ...]) -> Workload:
+    """The first that has what all of these faults need. TriageError when there is none."""
+    for workload in WORKLOADS:
+        if all(fault.applies(workload.services[0]) for fault in faults):
+            return workload
+    raise TriageError("no workload has what these incidents need", "+".join(fault.name for fault in faults))
+
+
+class Fleet:
+    """`async with Fleet(workload) as fleet: await fleet.start("healthy")`. Everything runs in one event loop.
+
+    seed: the same seed gives the same past. severity 0..1: of every fault. speed: virtual seconds per real second.
+    """
+
+    def __init__(self, workload: Workload, *, seed: str = "demo-1", severity: float = 0.9, speed: float = 1.0) -> None:
+        self.workload = workload
+        self.objectives = Objectives(workload.first_visible_p95_s, workload.time_per_token_mean_s)
+        self.incident = HEALTHY.name
+        self.folder = Path(tempfile.mkdtemp(prefix="triage-lab-"))
+        self.past_pages: tuple[KeptPage, ...] = ()
+        self._seed = seed
+        self._severity = severity
+        self._speed = speed
+        self._rng = random.Random(f"{seed}/fleet")  # noqa: S311 - a reproducible draw, no secret
+        self._past: Past | None = None
+        self._pace: Pace | None = None
+        self._engines: list[EngineServer] = []
+        self._gateways: list[GatewayServer] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        key = self.folder / "key"
+        key.touch(0o600)
+        key.write_text(_KEY)
+        self.key_file = key
+
+    @property
+    def incidents(self) -> tuple[Fault, ...]:
+        """Those that this fleet can have."""
+        return tuple([fault for fault in FAULTS if fault.applies(self.workload.services[0])])
+
+    @property
+    def targets(self) -> tuple[LabTarget, ...]:
+        """The engines, also those that nobody can reach just now. Empty unless running."""
+        return tuple([LabTarget(one.replica.name, one.url, one.replica.spec.model) for one in self._engines])
+
+    @property
+    def gateways(self) -> tuple[LabTarget, ...]:
+        """One of each model. They want the key of `key_file`."""
+        return tuple([LabTarget("gateway", one.url, one.service.model) for one in self._gateways])
+
+    @property
+    def access_log(self) -> Path:
+        return self.folder / "access.log"
+
+    async def start(self, incident: str = HEALTHY.name) -> None:
+        """Simulate the past, then serve in real time. Ready when it returns.
+
+        TriageError: unknown incident, already running, or no port to listen on.
+        """
+        faults = self._faults(incident)
+        if self._past is not None:
+            raise TriageError("the lab is already running", hint="use switch to change the incident")
+        # In a thread: seconds of computing, during which a screen may want to draw.
+        self._past = past = await asyncio.to_thread(self._make_past, faults)
+        self.incident, self.past_pages = incident, past.pages
+        self._pace = pace = Pace(past.world, self._speed)
+        try:
+            for service in past.world.services:
+                for replica in service.replicas:
+                    server = EngineServer(service, replica, past.watch, pace)
+                    self._engines.append(server)
+                    await server.start()
+                gateway = GatewayServer(service, pace)
+                self._gateways.append(gateway)
+                await gateway.start()
+        except OSError as error:
+            await self.close()
+            raise TriageError("the lab cannot listen on 127.0.0.1", str(error)) from error
+        past.log.hosts = {one.replica.name: f"127.0.0.1:{one.port}" for one in self._engines}
+        self._tasks = [asyncio.create_task(pace.run()), asyncio.create_task(self._follow())]
+
+    def switch(self, incident: str) -> None:
+        """Begin another incident now. TriageError when it is unknown or the lab is not running."""
+        faults = self._faults(incident)
+        if self._past is None or self._pace is None:
+            raise TriageError("the lab is not running", hint="start it first")
+        self._pace.catch_up()
+        self._past.ground.mend()
+        self.incident = incident
+        self._begin(self._past.ground, faults)
+
+    def truth(self) -> Truth:
+        """What is wrong for users now, by the simulated requests of the last minute."""
+        assert self._past is not None
+        assert self._pace is not None
+        now = self._pace.catch_up()
+        ground = self._past.ground
+        ledger = read_ledger(ground.service, now - _SPAN_S, now)
+        return find_truth(ground.service, self._past.watch, self.objectives, self._past.before, ledger)
+
+    def alerts(self) -> tuple[Alert, ...]:
+        """What rules on the gateways' counters say now."""
+        if self._past is None or self._pace is None:
+            return ()
+        world = self._past.world
+        now = self._pace.catch_up()
+        return tuple([one for each in world.services for one in firing(each, self.objectives, now, world.zero)])
+
+    async def close(self) -> None:
+        """Stop serving; open answers are cut. Can be called at any time, and again."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+        servers = [*self._engines, *self._gateways]
+        self._engines, self._gateways = [], []
+        await asyncio.gather(*[server.close() for server in servers])
+        past, self._past = self._past, None
+        if past is not None:
+            past.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # ---- inside
+
+    def _faults(self, incident: str) -> tuple[Fault, ...]:
+        faults = faults_named(incident)
+        for fault in faults:
+            if not fault.applies(self.workload.services[0]):
+                raise TriageError(
+                    "this fleet cannot have that incident",
+                    fault.name,
+                    f"start it with: triage demo --incident {fault.name}",
+                )
+        return faults
+
+    def _begin(self, ground: Ground, faults: tuple[Fault, ...]) -> None:
+        for fault in faults:
+            fault.begin(ground, self._severity, self._rng)
+
+    def _make_past(self, faults: tuple[Fault, ...]) -> Past:
+        zero = time.time() - _HEALTHY_S - _INCIDENT_S
+        world, watch = World([*self.workload.services, COMPANION], self._seed, zero), Watch()
+        ground = Ground(world, world.services[0], watch)
+        log = AccessLog(self.access_log, zero)
+
+        def note(call: Call) -> None:
+            log.write(call)
+
+        for service in world.services:
+            service.heard.append(note)
+        world.advance(_HEALTHY_S)
+        before = read_ledger(ground.service, _HEALTHY_S - 2 * _SPAN_S, _HEALTHY_S)
+        self._begin(ground, faults)
+        pages = []
+        world.advance(_HEALTHY_S + _INCIDENT_S - _KEPT_S)
+        while world.now < _HEALTHY_S + _INCIDENT_S:
+            for replica in world.replicas:
+                status, text = watch.page(replica, world.now)
+                pages.append(KeptPage(replica.name, zero + world.now, status, text))
+            world.advance(world.now + _KEPT_EVERY_S)
+        return Past(world, watch, ground, before, tuple(pages), log)
+
+    async def _follow(self) -> None:
+        """Ports open and close with the processes behind them."""
+        while True:
+            for server in self._engines:
+                with suppress(OSError):  # somebody else has the port just now: the next look tries again
+                    await server.follow()
+            await asyncio.sleep(_FOLLOW_EVERY_S)
