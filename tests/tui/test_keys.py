@@ -195,8 +195,28 @@ async def test_demo_switches() -> None:
         await pilot.press("D", "down", "enter")
         await until(pilot, lambda: "more requests than slots: on" in text(app))
         assert log == ["healthy", "queueing"]
-        await pilot.press("colon", *"demo heal", "enter")
+        await pilot.press("colon", *"incident heal", "enter")
         await until(pilot, lambda: log[-1] == "healthy")
+
+
+async def test_incidents_that_stand_in_no_list_are_typed() -> None:
+    """Sums of incidents; and a word that means nothing is answered, not swallowed."""
+    typed: list[str] = []
+
+    def switch_on(name: str) -> None:
+        typed.append(name)
+        if "fire" in name:
+            raise ValueError("there is no such incident: fire")
+
+    _, app = replayed(factory.queueing(), switches=switches([]), switch_on=switch_on)
+    async with app.run_test(size=(100, 30), notifications=True) as pilot:
+        await pilot.press("colon", *"incident xid+queueing", "enter")
+        await until(pilot, lambda: "xid+queueing: on" in text(app))
+        await pilot.press("colon", *"incident fire", "enter")
+        await until(pilot, lambda: "there is no such incident: fire" in text(app))
+        assert typed == ["xid+queueing", "fire"]
+        await pilot.press("colon", *"restart the pod", "enter")
+        await until(pilot, lambda: "no such command: restart the pod" in text(app))
 
 
 async def test_a_broken_switch_is_a_message() -> None:

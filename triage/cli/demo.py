@@ -68,7 +68,7 @@ async def _on_screen(fleet: Fleet, incident: str, window_s: float) -> int:
         ]
         monitor = monitor_of_fleet(fleet, window_s, probe_every_s=_PROBE_EVERY_S)
         try:
-            return await show(monitor, switches=switches)
+            return await show(monitor, switches=switches, switch_on=fleet.switch)
         finally:
             await monitor.close()
 

@@ -40,7 +40,7 @@ def watch(options: SourceOptions, window_s: float | None, interval_s: float | No
     async def watching() -> int:
         monitor = monitor_of(chosen, name, budget=shipped_budget)
         try:
-            return await show(monitor, switches=())
+            return await show(monitor)
         finally:
             await monitor.close()
 

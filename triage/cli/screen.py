@@ -1,7 +1,7 @@
 """Opens the Textual app on a monitor. The only module outside `tui` that loads it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,19 @@ if TYPE_CHECKING:
     from triage.runbook import Library
 
 
-async def show(monitor: Monitor, *, switches: Sequence[Switch]) -> int:
-    """Run the screen until the person leaves; then the last diagnosis goes into the scrollback."""
+async def show(
+    monitor: Monitor, *, switches: Sequence[Switch] = (), switch_on: Callable[[str], None] | None = None
+) -> int:
+    """Run the screen until the person leaves; then the last diagnosis goes into the scrollback.
+
+    switch_on: turns on what is typed by name, such as several switches at once.
+    """
     app = TriageApp(
         monitor,
         runbook=lambda topic: _runbook(topic, monitor.latest()),
         report=lambda seen: to_brief(seen.situation, seen.diagnosis, terminal_width()),
         switches=switches,
+        switch_on=switch_on,
     )
     loop = asyncio.create_task(monitor.run())
     try:

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from textual import work
 from textual.app import App
@@ -15,7 +16,7 @@ from triage.domain.text import clean
 from triage.monitor.observation import Feed, Observation
 from triage.tui import look
 from triage.tui.command_screen import Command, CommandScreen
-from triage.tui.commands import commands
+from triage.tui.commands import commands, incident_of
 from triage.tui.evidence_screen import EvidenceScreen
 from triage.tui.evidence_text import verdict_text
 from triage.tui.keys import APP_KEYS, help_groups
@@ -39,8 +40,8 @@ class TriageApp(App[None]):
 
     feed: where observations come from. runbook: Markdown for a verdict's runbook key, or None; whatever
     it filled in from remote systems must be harmless already. report: short text of an observation, for
-    the scrollback. switches: what the demo can turn on. probe_on: may the probe be sent? clock:
-    monotonic seconds.
+    the scrollback. switches: what the demo can turn on; switch_on: the same by typed words.
+    probe_on: may the probe be sent? clock: monotonic seconds.
     """
 
     TITLE = "triage"
@@ -57,6 +58,7 @@ class TriageApp(App[None]):
         runbook: Callable[[str], str | None],
         report: Callable[[Observation], str],
         switches: Sequence[Switch] = (),
+        switch_on: Callable[[str], None] | None = None,
         probe_on: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -67,7 +69,9 @@ class TriageApp(App[None]):
         self.theme = look.THEME.name
         self._feed = feed
         self._report = report
-        self._session = Session(feed, runbook=runbook, switches=switches, probe_on=probe_on, clock=clock)
+        self._session = Session(
+            feed, runbook=runbook, switches=switches, switch_on=switch_on, probe_on=probe_on, clock=clock
+        )
 
     def get_default_screen(self) -> Screen[None]:
         latest = self._feed.latest()
@@ -234,7 +238,15 @@ class TriageApp(App[None]):
             open_runbook=self._open_runbook,
             turn_on=self._turn_on,
         )
-        self.push_screen(CommandScreen(list(found)), run)
+        self.push_screen(CommandScreen(list(found), self._typed), run)
+
+    def _typed(self, words: str) -> Command:
+        """A command that stands in no list."""
+        name, switch_on = incident_of(words), self._session.switch_on
+        if name is None or switch_on is None:
+            return Command(words, "", partial(self.say, f"no such command: {words}", bad=True))
+        switch = Switch(name, name, partial(switch_on, name), lambda: False)
+        return Command(words, "", partial(self._turn_on, switch))
 
 
 def _said(error: Exception) -> str:

@@ -9,6 +9,9 @@ from textual.widgets.option_list import Option
 
 from triage.domain.text import clean
 
+# Columns of the names at least, so that titles stand still while a list gets shorter.
+_NAMES = 18
+
 
 class Choice(msgspec.Struct, frozen=True):
     """name: what is typed to get it. title: what it does. beside: its key or state."""
@@ -23,20 +26,21 @@ class ChoiceList(OptionList):
 
     DEFAULT_CSS = """
     ChoiceList { border: none; height: auto; max-height: 14; padding: 0; background: transparent;
-                 scrollbar-size-vertical: 1; }
+                 scrollbar-size-vertical: 1; text-wrap: nowrap; text-overflow: ellipsis; }
     ChoiceList:focus { border: none; }
     ChoiceList:nocolor > .option-list--option-highlighted { text-style: reverse; }
     """
 
     def show(self, choices: Sequence[Choice]) -> None:
         self.clear_options()
-        self.add_options([Option(_line(choice)) for choice in choices])
+        width = max([_NAMES, *[len(clean(choice.name)) for choice in choices]])
+        self.add_options([Option(_line(choice, width)) for choice in choices])
         self.highlighted = 0 if choices else None
 
 
-def _line(choice: Choice) -> Content:
+def _line(choice: Choice, width: int) -> Content:
     return Content.assemble(
-        (f"{clean(choice.name):<18} ", "bold"),
+        (f"{clean(choice.name):<{width}} ", "bold"),
         clean(choice.title),
         (f"  {clean(choice.beside)}" if choice.beside else "", "dim"),
     )

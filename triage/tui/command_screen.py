@@ -57,8 +57,10 @@ class CommandScreen(ModalScreen[Command | None]):
         Binding("up,ctrl+p", "step(-1)", "previous", show=False),
     ]
 
-    def __init__(self, commands: Sequence[Command]) -> None:
+    def __init__(self, commands: Sequence[Command], unknown: Callable[[str], Command]) -> None:
+        """unknown: what to do with words that no command is found by."""
         super().__init__()
+        self._unknown = unknown
         self._commands = list(commands)
         self._found = list(commands)
         self._list = ChoiceList()
@@ -85,7 +87,10 @@ class CommandScreen(ModalScreen[Command | None]):
         # Typing and enter may arrive in one burst, before the list has followed.
         found = matching(self._commands, event.value)
         place = (self._list.highlighted or 0) if found == self._found else 0
-        self.dismiss(found[place] if place < len(found) else None)
+        if found or not event.value.strip():
+            self.dismiss(found[place] if place < len(found) else None)
+        else:
+            self.dismiss(self._unknown(event.value.strip()))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self._found[event.option_index])

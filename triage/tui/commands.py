@@ -14,6 +14,7 @@ from triage.tui.keys import GROUPS, LEAVE, MOVE, SORT
 from triage.tui.switch import Switch
 
 # What k9s, vim and shells have taught people to type.
+_INCIDENT = "incident"
 _ALIASES = {"quit": ("q", "q!", "wq", "exit"), "help": ("h",), "overview": ("fleet",)}
 
 
@@ -31,7 +32,14 @@ def commands(
     for name in dict.fromkeys(verdict.runbook for verdict in verdicts if verdict.runbook):
         yield Command(f"runbook {name}", "read this runbook", partial(open_runbook, name))
     for switch in switches:
-        yield Command(f"demo {switch.name}", switch.title, partial(turn_on, switch), "on" if switch.active() else "")
+        name, state = f"{_INCIDENT} {switch.name}", "on" if switch.active() else ""
+        yield Command(name, switch.title, partial(turn_on, switch), state, (f"demo {switch.name}",))
+
+
+def incident_of(typed: str) -> str | None:
+    """What a typed command wants to begin, in its own words, or None when it is another one."""
+    word, _, name = typed.strip().removeprefix(":").partition(" ")
+    return name.strip() or None if word in (_INCIDENT, "demo") else None
 
 
 def _bound(app: App[None], view: Screen[Any]) -> Iterator[Command]:

@@ -22,12 +22,14 @@ class Session:
         *,
         runbook: Callable[[str], str | None],
         switches: Sequence[Switch],
+        switch_on: Callable[[str], None] | None,
         probe_on: bool,
         clock: Callable[[], float],
     ) -> None:
         self.feed = feed
         self.runbook = runbook
         self.switches = tuple(switches)
+        self.switch_on = switch_on
         self.probe_on = probe_on
         self.newest: Observation | None = None
         self.shown: Observation | None = None

@@ -34,14 +34,14 @@ class SwitchScreen(ModalScreen[Switch | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static("Demo incidents: enter starts one, esc leaves", markup=False)
+            yield Static("Incidents: enter begins one, esc leaves; :incident A+B begins two", markup=False)
             yield self._list
 
     def on_mount(self) -> None:
         active = [switch.active() for switch in self._switches]
         self._list.show(
             [
-                Choice(f"{'●' if on else ' '} {switch.name}", switch.title, "on" if on else "")
+                Choice(f"{'●' if on else ' '} {switch.name}", switch.title)
                 for switch, on in zip(self._switches, active, strict=True)
             ]
         )

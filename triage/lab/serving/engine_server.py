@@ -11,7 +11,7 @@ from triage.lab.batching.request import Phase, Request
 from triage.lab.load.question import question
 from triage.lab.pages.forms import Flavour
 from triage.lab.serving.answers import AnswerWriter, CompletionRequest, Spoiled, prompt_tokens, read_request
-from triage.lab.serving.listener import Listener, as_json
+from triage.lab.serving.listener import Listener, as_json, cut
 from triage.lab.serving.pace import Pace
 from triage.lab.serving.tokens import Tokens, write_stream
 from triage.lab.world.replica import Replica
@@ -95,7 +95,8 @@ class EngineServer(Listener):
         now = self._pace.catch_up()
         hop = self._service.gateway.hop if THROUGH in http.headers else None
         if hop is not None and self._rng.random() < hop.keepalive_race:
-            raise ConnectionResetError  # the connection closes under the request
+            cut(http)  # the connection closes under the request
+            return web.Response()
         try:
             sequence = replica.submit(question_of(asked, chat, self._service), now, _Nobody())
         except Refused as refused:

@@ -22,9 +22,9 @@ from triage.lab.faults.fault import Fault, Ground
 from triage.lab.fleets import COMPANION, WORKLOADS, Workload
 from triage.lab.serving.access_log import AccessLog
 from triage.lab.serving.engine_server import EngineServer
+from triage.lab.serving.envoy import Envoy, Route, find_envoy, route_of
 from triage.lab.serving.gateway_server import GatewayServer
 from triage.lab.serving.pace import Pace
-from triage.lab.world.call import Call
 from triage.lab.world.watch import Watch
 from triage.lab.world.world import World
 
@@ -81,13 +81,23 @@ class Fleet:
     """`async with Fleet(workload) as fleet: await fleet.start("healthy")`. Everything runs in one event loop.
 
     seed: the same seed gives the same past. severity 0..1: of every fault. speed: virtual seconds per real second.
+    real_gateway: an Envoy is started where one is installed; without it the small proxy answers.
     """
 
-    def __init__(self, workload: Workload, *, seed: str = "demo-1", severity: float = 0.9, speed: float = 1.0) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        seed: str = "demo-1",
+        severity: float = 0.9,
+        speed: float = 1.0,
+        real_gateway: bool = True,
+    ) -> None:
+        self._real_gateway = real_gateway
         self.workload = workload
         self.objectives = Objectives(workload.first_visible_p95_s, workload.time_per_token_mean_s)
         self.incident = HEALTHY.name
-        self.folder = Path(tempfile.mkdtemp(prefix="triage-lab-"))
+        self.folder = Path()  # of the key, the access log and the configuration, while it runs
         self.past_pages: tuple[KeptPage, ...] = ()
         self._seed = seed
         self._severity = severity
@@ -97,11 +107,8 @@ class Fleet:
         self._pace: Pace | None = None
         self._engines: list[EngineServer] = []
         self._gateways: list[GatewayServer] = []
+        self._envoy: Envoy | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        key = self.folder / "key"
-        key.touch(0o600)
-        key.write_text(_KEY)
-        self.key_file = key
 
     @property
     def incidents(self) -> tuple[Fault, ...]:
@@ -116,7 +123,25 @@ class Fleet:
     @property
     def gateways(self) -> tuple[LabTarget, ...]:
         """One of each model. They want the key of `key_file`."""
+        if self._envoy is not None:
+            ports = self._envoy.ports.items()
+            return tuple([LabTarget("gateway", f"http://127.0.0.1:{port}", model) for model, port in ports])
         return tuple([LabTarget("gateway", one.url, one.service.model) for one in self._gateways])
+
+    @property
+    def has_envoy(self) -> bool:
+        """A real Envoy stands in front of the engines, not the small proxy."""
+        return self._envoy is not None
+
+    @property
+    def ground(self) -> Ground:
+        """The service that comes to harm. Only while running."""
+        assert self._past is not None
+        return self._past.ground
+
+    @property
+    def key_file(self) -> Path:
+        return self.folder / "key"
 
     @property
     def access_log(self) -> Path:
@@ -130,6 +155,9 @@ class Fleet:
         faults = self._faults(incident)
         if self._past is not None:
             raise TriageError("the lab is already running", hint="use switch to change the incident")
+        self.folder = Path(tempfile.mkdtemp(prefix="triage-lab-"))
+        self.key_file.touch(0o600)
+        self.key_file.write_text(_KEY)
         # In a thread: seconds of computing, during which a screen may want to draw.
         self._past = past = await asyncio.to_thread(self._make_past, faults)
         self.incident, self.past_pages = incident, past.pages
@@ -140,9 +168,7 @@ class Fleet:
                     server = EngineServer(service, replica, past.watch, pace)
                     self._engines.append(server)
                     await server.start()
-                gateway = GatewayServer(service, pace)
-                self._gateways.append(gateway)
-                await gateway.start()
+            await self._open_gateways(past, pace)
         except OSError as error:
             await self.close()
             raise TriageError("the lab cannot listen on 127.0.0.1", str(error)) from error
@@ -155,16 +181,16 @@ class Fleet:
         if self._past is None or self._pace is None:
             raise TriageError("the lab is not running", hint="start it first")
         self._pace.catch_up()
-        self._past.ground.mend()
+        self.ground.mend()
         self.incident = incident
-        self._begin(self._past.ground, faults)
+        self._begin(self.ground, faults)
 
     def truth(self) -> Truth:
         """What is wrong for users now, by the simulated requests of the last minute."""
         assert self._past is not None
         assert self._pace is not None
         now = self._pace.catch_up()
-        ground = self._past.ground
+        ground = self.ground
         ledger = read_ledger(ground.service, now - _SPAN_S, now)
         return find_truth(ground.service, self._past.watch, self.objectives, self._past.before, ledger)
 
@@ -186,11 +212,16 @@ class Fleet:
                 await task
         servers = [*self._engines, *self._gateways]
         self._engines, self._gateways = [], []
+        envoy, self._envoy = self._envoy, None
+        if envoy is not None:
+            await envoy.close()
         await asyncio.gather(*[server.close() for server in servers])
         past, self._past = self._past, None
         if past is not None:
             past.log.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        folder, self.folder = self.folder, Path()
+        if folder != Path():
+            shutil.rmtree(folder, ignore_errors=True)
 
     async def __aenter__(self) -> Self:
         return self
@@ -201,6 +232,23 @@ class Fleet:
         await self.close()
 
     # ---- inside
+
+    async def _open_gateways(self, past: Past, pace: Pace) -> None:
+        program = find_envoy() if self._real_gateway else None
+        if program is not None:
+            envoy = Envoy(program, self.folder, self.access_log, _KEY)
+            if await envoy.start(self._routes()):
+                self._envoy = envoy
+                return
+        for service in past.world.services:
+            gateway = GatewayServer(service, pace, past.log.write)
+            self._gateways.append(gateway)
+            await gateway.start()
+
+    def _routes(self) -> list[Route]:
+        assert self._past is not None
+        ports = {one.replica.name: one.port for one in self._engines}
+        return [route_of(service, ports) for service in self._past.world.services]
 
     def _faults(self, incident: str) -> tuple[Fault, ...]:
         faults = faults_named(incident)
@@ -223,11 +271,8 @@ class Fleet:
         ground = Ground(world, world.services[0], watch)
         log = AccessLog(self.access_log, zero)
 
-        def note(call: Call) -> None:
-            log.write(call)
-
         for service in world.services:
-            service.heard.append(note)
+            service.heard.append(log.write)
         world.advance(_HEALTHY_S)
         before = read_ledger(ground.service, _HEALTHY_S - 2 * _SPAN_S, _HEALTHY_S)
         self._begin(ground, faults)
@@ -246,4 +291,6 @@ class Fleet:
             for server in self._engines:
                 with suppress(OSError):  # somebody else has the port just now: the next look tries again
                     await server.follow()
+            if self._envoy is not None:
+                self._envoy.follow(self._routes())
             await asyncio.sleep(_FOLLOW_EVERY_S)

@@ -1,6 +1,7 @@
 """A small proxy in front of one service, for machines without Envoy: the simulated gateway, heard over HTTP."""
 
 import math
+from collections.abc import Callable
 from itertools import count
 
 from aiohttp import web
@@ -26,10 +27,12 @@ _BODIES = {
 class GatewayServer(Listener):
     """Requests from outside go the way of the simulated users' calls, with their faults, and count nowhere."""
 
-    def __init__(self, service: Service, pace: Pace) -> None:
+    def __init__(self, service: Service, pace: Pace, note: Callable[[Call], None]) -> None:
+        """note: hears of each request when it is over."""
         super().__init__()
         self.service = service
         self._pace = pace
+        self._note = note
         self._serial = count(1)
 
     def app(self) -> web.Application:
@@ -65,6 +68,7 @@ class GatewayServer(Listener):
             return await self._answer(http, call, asked, chat)
         finally:
             service.gateway.leave(call, self._pace.world.now)
+            self._note(call)
 
     async def _answer(self, http: web.Request, call: Call, asked: CompletionRequest, chat: bool) -> web.StreamResponse:
         while call.open and (math.isnan(call.first_byte) or not asked.stream):

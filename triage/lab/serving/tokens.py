@@ -47,27 +47,33 @@ async def write_stream(
 ) -> web.StreamResponse:
     """Events as tokens come. ends(): None while the answer goes on, whether it is whole, when it is over.
 
-    An answer that does not become whole ends with its connection, as streams through a gateway do.
+    The status leaves with the first event, as from a server that looks at its first chunk before it answers (the
+    simulated gateway counts so too). An answer that does not become whole ends with its connection.
     """
     headers = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
     response = web.StreamResponse(headers=headers)
-    await response.prepare(http)
     opened = False
     try:
         while True:
             whole = ends()
             for index in tokens.fresh():
                 event = writer.token(index)
-                if event:
-                    await response.write(event if opened else b"".join([*writer.opening(), event]))
+                if event and not opened:
+                    await response.prepare(http)
+                    event = b"".join([*writer.opening(), event])
                     opened = True
+                if event:
+                    await response.write(event)
             if whole is not None:
                 break
             await pace.tick()
         if not whole:
             cut(http)
             return response
-        for event in [*([] if opened else writer.opening()), *writer.closing(usage)]:
+        if not opened:
+            await response.prepare(http)
+            await response.write(b"".join(writer.opening()))
+        for event in writer.closing(usage):
             await response.write(event)
         await response.write_eof()
     except ConnectionError:
