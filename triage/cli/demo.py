@@ -27,7 +27,7 @@ _INTERVAL_S = 1.0
 # The window is full when the demo opens; this is for what the probe sees, and for those who watch it come.
 _READ_S = 3.0
 # A streamed request a model: without one nobody can see hidden reasoning.
-_PROBE_EVERY_S = 20.0
+PROBE_EVERY_S = 20.0
 
 
 def run_demo(incident: str, headless: bool, window_s: float | None, output: OutputFormat) -> int:
@@ -66,14 +66,16 @@ async def _on_screen(fleet: Fleet, incident: str, window_s: float) -> int:
             )
             for fault in fleet.incidents
         ]
-        monitor = monitor_of_fleet(fleet, window_s, probe_every_s=_PROBE_EVERY_S)
+        monitor = monitor_of_fleet(fleet, window_s, probe_every_s=PROBE_EVERY_S)
         try:
             return await show(monitor, switches=switches, switch_on=fleet.switch)
         finally:
             await monitor.close()
 
 
-def monitor_of_fleet(fleet: Fleet, window_s: float, probe_every_s: float | None = None) -> Monitor:
+def monitor_of_fleet(
+    fleet: Fleet, window_s: float, *, name: str = "demo", probe_every_s: float | None = None
+) -> Monitor:
     """Its window is full already: the pages of the last seconds before the fleet opened are in it."""
     targets = tuple([parse_target(f"{target.name}={target.url}") for target in fleet.targets])
     key = credential_of(key_file=str(fleet.key_file))
@@ -81,7 +83,7 @@ def monitor_of_fleet(fleet: Fleet, window_s: float, probe_every_s: float | None 
     config = Config(targets=targets, window_s=window_s, interval_s=_INTERVAL_S, limits=limits_of(fleet.objectives))
     monitor = monitor_of(
         config,
-        f"demo {fleet.workload.name}",
+        f"{name} {fleet.workload.name}",
         budget=_budget,
         probe_every_s=probe_every_s,
         probed=gateways,

@@ -43,6 +43,23 @@ def list_command() -> None:
     write("".join(lines))
 
 
+@app.command("run")
+def run_command(
+    incident: Annotated[
+        str | None, typer.Argument(metavar="[INCIDENT]", help="One of triage drill list; by default you are not told.")
+    ] = None,
+    workload: Annotated[str | None, typer.Option("--workload", help="chat, agents or batch.")] = None,
+    seed: Annotated[str | None, typer.Option("--seed", help="The same seed gives the same past and severity.")] = None,
+    answer: Annotated[
+        str | None, typer.Option("--answer", help="Without a terminal: the cause that you would have named.")
+    ] = None,
+) -> None:
+    """Be paged about a simulated fleet, find the cause, and compare with the truth."""
+    from triage.cli.drill_run import run_drill
+
+    raise typer.Exit(run_drill(incident, workload, seed, answer))
+
+
 @app.command("grade")
 def grade_command(
     names: Annotated[

@@ -54,6 +54,11 @@ def costs_of_source(source: str) -> tuple[str, ...]:
     return tuple(kind.value for kind in _BY_SOURCE[source])
 
 
+def sources_of(kind: Kind) -> tuple[str, ...]:
+    """The sources in which a verdict can be seen, the nearest first."""
+    return tuple(source for source, kinds in _BY_SOURCE.items() if kind in kinds)
+
+
 def costs_of_file(name: str) -> tuple[str, ...]:
     """What an unread file of this name may hide."""
     lowered = name.lower()

@@ -16,6 +16,7 @@ from triage.domain.errors import TriageError
 from triage.domain.situation import Alert
 from triage.lab.account.alerts import firing
 from triage.lab.account.ledger import Ledger, read_ledger
+from triage.lab.account.page_text import page_text
 from triage.lab.account.truth import Objectives, Truth, find_truth
 from triage.lab.faults.catalogue import FAULTS, HEALTHY, faults_named
 from triage.lab.faults.fault import Fault, Ground
@@ -188,11 +189,18 @@ class Fleet:
     def truth(self) -> Truth:
         """What is wrong for users now, by the simulated requests of the last minute."""
         assert self._past is not None
+        return find_truth(
+            self.ground.service, self._past.watch, self.objectives, self._past.before, self._last_minute()
+        )
+
+    def page(self) -> str:
+        """What somebody is woken up with."""
+        return page_text(self.ground.service.model, self.alerts(), self._last_minute(), self.objectives)
+
+    def _last_minute(self) -> Ledger:
         assert self._pace is not None
         now = self._pace.catch_up()
-        ground = self.ground
-        ledger = read_ledger(ground.service, now - _SPAN_S, now)
-        return find_truth(ground.service, self._past.watch, self.objectives, self._past.before, ledger)
+        return read_ledger(self.ground.service, now - _SPAN_S, now)
 
     def alerts(self) -> tuple[Alert, ...]:
         """What rules on the gateways' counters say now."""
