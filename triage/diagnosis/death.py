@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.text import many
 from triage.diagnosis.view import ReplicaView
-from triage.diagnosis.witness import distinct, probe_evidence
+from triage.diagnosis.witness import distinct, probe_evidence, through_gateway
 from triage.domain.logs import LogEvent, LogKind, LogMark, LogReading
 from triage.domain.quantity import Quantity
 from triage.domain.situation import Situation, TargetStatus
@@ -41,6 +41,8 @@ def judge_dead(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypot
         unnamed = [] if by_name else [log for log in situation.logs if is_current_engine_log(log)]
         logs = view.logs if view is not None else unnamed
         evidence = _fatal_lines(logs) + _api_says_gone(situation.probes, name, alone)
+        if not alone and view is not None and view.busy and view.moved is False:
+            evidence += _said_at_the_gateway(situation, view)
         evidence += _broken_streams(situation.streams) if alone else []
         evidence += _gone_listener(closed.get(name))
         if not any(item.strength >= 3 for item in evidence):
@@ -138,15 +140,33 @@ def _api_says_gone(probes: Sequence[ProbeReading], name: str, alone: bool) -> li
     for probe in probes:
         if probe.status is None or probe.status < 500 or not (alone or probe.target == name):
             continue
-        said = f"{probe.body} {probe.error}".lower()
-        names_engine = any(word in said for word in _GONE_WORDS)
-        if names_engine and probe.generates and not _answered_since(probe, probes):
+        if _names_engine(probe) and probe.generates and not _answered_since(probe, probes):
             found.append(
                 probe_evidence(probe, "gone", f"{probe.target}: {probe.status}: {probe.body or probe.error}", 3)
             )
         elif probe.path.endswith("/health") and probe.status == 503:
             found.append(probe_evidence(probe, "health", f"{probe.target}: {probe.path} answers 503", 1))
     return distinct(found)
+
+
+def _said_at_the_gateway(situation: Situation, view: ReplicaView) -> list[Evidence]:
+    """Something in front handed on that an engine is gone: one that stands still with work inside may be the one."""
+    found = [
+        probe_evidence(probe, "gone", f"{probe.target}: {probe.status}: {probe.body or probe.error}", 3)
+        for probe in situation.probes
+        if probe.generates
+        and through_gateway(probe)
+        and (probe.status or 0) >= 500
+        and _names_engine(probe)
+        and not _answered_since(probe, situation.probes)
+        and probe.model in ("", view.model)
+    ]
+    return distinct(found)
+
+
+def _names_engine(probe: ProbeReading) -> bool:
+    said = f"{probe.body} {probe.error}".lower()
+    return any(word in said for word in _GONE_WORDS)
 
 
 def _answered_since(failed: ProbeReading, probes: Sequence[ProbeReading]) -> bool:

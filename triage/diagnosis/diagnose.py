@@ -14,7 +14,7 @@ from triage.diagnosis.fronts import with_lines_in_front
 from triage.diagnosis.frozen import judge_stale_exporters
 from triage.diagnosis.hypothesis import Hypothesis
 from triage.diagnosis.liveness import dark_targets, judge_standstill
-from triage.diagnosis.monitoring import judge_missing, judge_renamed
+from triage.diagnosis.monitoring import judge_missing, judge_relabelled, judge_renamed
 from triage.diagnosis.peers import Peers
 from triage.diagnosis.rank import merge_replicas, order, separate_rivals
 from triage.diagnosis.reasoning import judge_reasoning
@@ -150,6 +150,7 @@ def _hypotheses(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypo
         found.append(lost)
     found += judge_stale_exporters(situation.gpus, workers)
     found += judge_missing(situation)
+    found += judge_relabelled(situation)
     renamed = judge_renamed(situation)
     return [*found, renamed] if renamed is not None else found
 

@@ -51,6 +51,34 @@ def judge_missing(situation: Situation) -> list[Hypothesis]:
     return found
 
 
+def judge_relabelled(situation: Situation) -> list[Hypothesis]:
+    """Pages that carry an engine's series under names that no engine exports."""
+    return [
+        Hypothesis(
+            kind=Kind.METRICS_RENAMED,
+            detail="relabelled",
+            scope=Scope(replica=status.target.name),
+            summary=f"{status.target.name} has an engine's series under other names: {status.relabelled}",
+            evidence=(
+                Evidence(
+                    id="engine.relabelled",
+                    direction=Direction.FOR,
+                    strength=3,
+                    family=Family.ENGINE,
+                    text=status.relabelled,
+                    source=status.target.url or status.target.name,
+                    age_s=status.age_s,
+                ),
+            ),
+            next_test="read the page of the engine itself, without the proxy or collector: its names must be the usual",
+            ceiling=Confidence.LIKELY,
+            capped="the engine's own page was not read",
+        )
+        for status in situation.targets
+        if status.state is TargetState.NO_METRICS and status.relabelled
+    ]
+
+
 def judge_renamed(situation: Situation) -> Hypothesis | None:
     """Queries whose names are gone from a rich page that carries their successors."""
     stale = [
@@ -104,11 +132,13 @@ def _renamed_summary(stale: Sequence[QueriedMetric]) -> str:
 
 def is_foreign(status: TargetStatus) -> bool:
     """Its page has other software's metrics: an engine that is not read yet, a router, a gateway, an exporter."""
+    if status.relabelled:
+        return False
     return status.state is TargetState.NO_METRICS and any(not f.startswith(_RUNTIME) for f in status.families)
 
 
 def _serves_no_metrics(status: TargetStatus) -> bool:
-    if is_foreign(status):
+    if is_foreign(status) or status.relabelled:
         return False
     if status.state is TargetState.NO_METRICS:
         return True

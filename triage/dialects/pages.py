@@ -10,6 +10,7 @@ from triage.dialects.foreign import software_of
 from triage.dialects.gpu.dcgm import GpuPlan, compile_gpus
 from triage.dialects.json_page import told_of_json
 from triage.dialects.plan import EnginePlan
+from triage.dialects.relabelled import relabelled
 from triage.dialects.series import PageIndex
 from triage.dialects.table import engine_tables
 from triage.domain.reading import PageReading
@@ -27,6 +28,7 @@ class _Shape(NamedTuple):
     gpus: tuple[GpuPlan, ...]
     families: frozenset[str]
     software: str
+    relabelled: str
     problems: tuple[str, ...]
 
 
@@ -64,6 +66,7 @@ def read_page(body: bytes, target: Target, source: str, at: float | None) -> Pag
         families=shape.families,
         problems=problems + shape.problems,
         software=shape.software,
+        relabelled=shape.relabelled,
     )
 
 
@@ -101,7 +104,8 @@ def _shape_of(lines: Lines) -> _Shape:
     index = PageIndex(map(parse_series, lines.keys))
     (engines, problems), gpus = compile_engines(engine_tables(), index), compile_gpus(index)
     software = "" if engines or gpus else software_of(index.families)
-    shape = _Shape(engines, gpus, index.families, software, problems)
+    other = "" if engines or gpus or software else relabelled(index.families)
+    shape = _Shape(engines, gpus, index.families, software, other, problems)
     if len(lines.keys) <= _LARGEST_SHAPE:
         _shapes[key] = shape
         if len(_shapes) > _SHAPES_KEPT:

@@ -115,6 +115,7 @@ class PageReading(msgspec.Struct, frozen=True, gc=False):
 
     problems: what could not be read on it, cleaned, at most a few.
     software: whose page it is when that is no engine's ('Envoy'), '' when it is or nothing tells.
+    relabelled: which engine's series these are under other names, with an example; '' when they are not.
     processes: what was read in place of a page from an engine that has none.
     """
 
@@ -126,11 +127,12 @@ class PageReading(msgspec.Struct, frozen=True, gc=False):
     families: frozenset[str]
     problems: tuple[str, ...] = ()
     software: str = ""
+    relabelled: str = ""
     processes: ProcessList | None = None
 
     def no_engine(self) -> Failure:
         """Why a page without an engine on it tells nothing."""
-        whose = f": a page of {self.software}" if self.software else ""
+        whose = f": a page of {self.software}" if self.software else f": {self.relabelled}" if self.relabelled else ""
         return Failure(FailureReason.NOT_METRICS, f"no engine series on the page{whose}")
 
 

@@ -141,7 +141,10 @@ class ServedModel(msgspec.Struct, frozen=True):
 
 
 class ProbeReading(msgspec.Struct, frozen=True):
-    """One probe result, ours or a person's. at: unix seconds or None. auth: how it was authenticated, as said."""
+    """One probe result, ours or a person's. at: unix seconds or None. auth: how it was authenticated, as said.
+
+    model: that was asked for, "" when unknown.
+    """
 
     source: str
     target: str
@@ -156,6 +159,7 @@ class ProbeReading(msgspec.Struct, frozen=True):
     body: str = ""
     note: str = ""
     auth: str = ""
+    model: str = ""
 
     @property
     def generates(self) -> bool:

@@ -93,7 +93,7 @@ DETAILS: dict[Kind, tuple[str, ...]] = {
     ),
     Kind.METRICS_MISSING: ("endpoint-off", "endpoint-failing", "not-scraped", "wrong-target", "partial"),
     Kind.METRICS_FROZEN: ("stale-gauges", "stale-exporter", "stale-page"),
-    Kind.METRICS_RENAMED: ("dashboard-query",),
+    Kind.METRICS_RENAMED: ("dashboard-query", "relabelled"),
 }
 
 

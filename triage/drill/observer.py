@@ -13,7 +13,7 @@ from triage.domain.monitoring import MonitoringReading
 from triage.domain.reading import Scrape
 from triage.domain.situation import NotSeen, Situation
 from triage.domain.target import Failure, FailureReason, Target
-from triage.domain.verdict import Diagnosis
+from triage.domain.verdict import Diagnosis, Kind
 from triage.drill.virtual_probe import VirtualProbe
 from triage.lab.account.alerts import SOURCE, firing
 from triage.lab.account.truth import Objectives
@@ -30,7 +30,11 @@ PROBE_TOKENS = 280
 PROBE_S = 60.0
 
 # There is a gateway, and nobody has read its log.
-UNREAD = (NotSeen("gateway log", "its reader is still to come", costs_of_source("gateway log"), expected=True),)
+UNREAD = (
+    NotSeen("gateway log", "its reader is still to come", costs_of_source("gateway log"), expected=True),
+    # The probe offers no tools: what becomes of tool calls shows in other people's answers only.
+    NotSeen("captured answers", "none were given", (Kind.TOOL_CALL_FAILURE.value, Kind.WRONG_OUTPUT.value)),
+)
 
 
 class Observer:
@@ -80,10 +84,7 @@ def read_answer(target: Target, at: float, status: int, text: str) -> Scrape:
         return Scrape(target, at, 0.01, None, Failure(FailureReason.REFUSED, "connection refused"))
     if status != 200:
         return Scrape(target, at, 0.01, None, Failure(FailureReason.NOT_FOUND, "", status))
-    page = read_page(text.encode(), target, "/metrics", at)
-    if not page.engines:
-        return Scrape(target, at, 0.01, None, page.no_engine())
-    return Scrape(target, at, 0.01, page, None, len(text))
+    return Scrape(target, at, 0.01, read_page(text.encode(), target, "/metrics", at), None, len(text))
 
 
 def limits_of(objectives: Objectives) -> Limits:

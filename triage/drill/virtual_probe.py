@@ -53,6 +53,7 @@ class VirtualProbe:
             at=now,
             error="" if failed or call.outcome is not Outcome.LEFT else f"time-out: not over after {self._total_s:g} s",
             body=call.details if failed else "",
+            model=call.model,
         )
         return probe, stream
 

@@ -37,7 +37,7 @@ async def measure(client: Client, target: Target, model: str, budget: Budget) ->
     """
     unready = await client.prepare()
     if unready is not None:
-        return _measured(client, target, unready, None, 0.0)
+        return _measured(client, target, model, unready, None, 0.0)
     watch = _Watch(target, model)
     ended = await client.probe(
         client.address.prefix + _CHAT,
@@ -47,7 +47,7 @@ async def measure(client: Client, target: Target, model: str, budget: Budget) ->
         timeout_s=budget.total_s,
     )
     total_s = watch.elapsed()
-    return _measured(client, target, ended, watch.close(ended, total_s), total_s)
+    return _measured(client, target, model, ended, watch.close(ended, total_s), total_s)
 
 
 async def list_models(client: Client) -> tuple[str, ...] | Failure:
@@ -145,7 +145,7 @@ def _question(model: str, budget: Budget) -> bytes:
 
 
 def _measured(
-    client: Client, target: Target, ended: Answer | Failure, stream: StreamReading | None, total_s: float
+    client: Client, target: Target, model: str, ended: Answer | Failure, stream: StreamReading | None, total_s: float
 ) -> Measured:
     failure = ended if isinstance(ended, Failure) else None
     if isinstance(ended, Answer) and stream is None:
@@ -165,5 +165,6 @@ def _measured(
         at=time.time(),
         error="" if failure is None or refused else str(failure),
         body=failure.detail[:_BODY_KEPT] if failure is not None and refused else "",
+        model=model,
     )
     return Measured(probe, stream, failure)

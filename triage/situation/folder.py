@@ -311,6 +311,7 @@ def _status(scrape: _Scrape, earlier: TargetStatus | None) -> TargetStatus:
         engine=engine.engine if engine else ("gpu exporter" if scrape.page.gpus else ""),
         dialect=engine.dialect if engine else "",
         families=families,
+        relabelled=scrape.page.relabelled,
         problems=scrape.page.problems,
     )
 

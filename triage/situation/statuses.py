@@ -56,6 +56,7 @@ def status_of(
         dialect=engine.dialect if engine else "",
         families=page.families if page else frozenset(),
         problems=page.problems if page else (),
+        relabelled=page.relabelled if page else "",
         processes=processes,
     )
 

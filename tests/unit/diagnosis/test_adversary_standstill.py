@@ -203,3 +203,32 @@ def test_requests_that_wait_in_a_single_reading_are_no_sure_queue() -> None:
     window = msgspec.structs.replace(lone.window, readings=1, seconds=0.0, deltas={}, histograms={})
     verdicts = diagnose(situation(msgspec.structs.replace(lone, window=window))).verdicts
     assert all(v.confidence in (None, Confidence.POSSIBLE) for v in verdicts)
+
+
+# ---- dead or stalled, as a gateway's answer tells
+
+GONE = "EngineCore encountered an issue. See stack trace (above) for the root cause."
+
+
+def _two(probed: ProbeReading) -> Situation:
+    stands, works = still("a"), serving(name="b", running=2)
+    return msgspec.structs.replace(situation(*stands.replicas, works), probes=(probed,))
+
+
+def test_a_gateways_answer_that_an_engine_is_gone_names_the_one_that_stands_still() -> None:
+    verdict = first(_two(probe("gateway", status=500, body=GONE, total_s=0.1, model="m")))
+    assert (verdict.kind, verdict.scope.replica) == (Kind.ENGINE_DEAD, "a")
+
+
+@pytest.mark.parametrize(
+    "probed",
+    [
+        probe("gateway", status=500, body=GONE, total_s=0.1, model="another"),
+        probe("gateway", status=503, body="no healthy upstream", total_s=0.1, model="m"),
+        probe("gateway", status=500, body="Internal Server Error", total_s=0.1, model="m"),
+    ],
+)
+def test_other_errors_of_a_gateway_prove_no_death(probed: ProbeReading) -> None:
+    assert all(
+        v.kind is not Kind.ENGINE_DEAD or v.confidence is Confidence.POSSIBLE for v in diagnose(_two(probed)).verdicts
+    )

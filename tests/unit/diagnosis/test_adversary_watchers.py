@@ -133,3 +133,18 @@ def test_an_exporter_without_profiling_fields_is_judged_by_what_its_log_complain
     device = GpuReading("n", "dcgm.prom", None, "n", "0", "u", "", {"DEV_GPU_UTIL": 50.0})
     case = situation(gpus=(GpuWindow(device, device),), logs=(log,))
     assert (first(case).kind is Kind.METRICS_MISSING) is missing
+
+
+def test_a_page_under_other_names_is_told_as_renamed_and_not_as_missing() -> None:
+    said = "vllm's num_requests_running is platform_llm_num_requests_running"
+    status = TargetStatus(
+        Target("a"), TargetState.NO_METRICS, families=frozenset({"platform_llm_num_requests_running"}), relabelled=said
+    )
+    verdicts = diagnose(situation(targets=(status,))).verdicts
+    assert next((v.kind, v.detail, v.confidence) for v in verdicts) == (
+        Kind.METRICS_RENAMED,
+        "relabelled",
+        Confidence.LIKELY,
+    )
+    assert Kind.METRICS_MISSING not in {v.kind for v in verdicts}
+    assert said in verdicts[0].summary

@@ -58,5 +58,7 @@ def _of_process(replica: Replica) -> list[Thing]:
         names.insert(0, Kind.CRASH_LOOP)
     if replica.start_times.download and Kind.COLD_START not in names:
         names.insert(0, Kind.COLD_START)
+    if replica.xid:
+        names.insert(0, Kind.GPU_FAULT)
     words = f"{name} is {replica.state.value} after {len(replica.exits)} ended processes"
     return [Thing(tuple(names), words, capacity=True)]

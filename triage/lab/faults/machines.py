@@ -3,6 +3,7 @@
 import random
 
 from triage.lab.faults.fault import Fault, Ground
+from triage.lab.pages.forms import Flavour
 from triage.lab.world.replica import Replica
 from triage.lab.world.spec import ServiceSpec
 
@@ -39,9 +40,11 @@ def _stalled(ground: Ground, severity: float, rng: random.Random) -> None:
 
 
 def _dead_but_ready(ground: Ground, severity: float, rng: random.Random) -> None:
-    """A readiness check that only asks whether the port is open."""
+    """A readiness check that only asks whether the port is open, of an engine whose front end outlives its core."""
     ground.hop(by_port=True)
-    for replica in ground.some(rng, 0.7 * severity):
+    standing = [replica for replica in ground.replicas if replica.spec.flavour is Flavour.VLLM]
+    number = max(round(0.7 * severity * len(standing)), 1)
+    for replica in sorted(rng.sample(standing, number), key=lambda one: one.name):
         replica.lose_core(ground.now, replica.says.worker_died(ground.now))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from triage.lab.batching.refusal import Refused
+from triage.lab.batching.refusal import Reason, Refused
 from triage.lab.batching.request import Phase, Request
 from triage.lab.load.question import question
 from triage.lab.pages.forms import Flavour
@@ -20,6 +20,8 @@ from triage.lab.world.watch import Watch
 
 # The releases whose pages and logs `triage.lab.pages` writes.
 _VERSIONS = {Flavour.VLLM: "0.32.0", Flavour.SGLANG: "0.5.23"}
+# What vLLM's front end says once its core is gone (recorded with 0.32.0).
+_DEAD = "EngineCore encountered an issue. See stack trace (above) for the root cause."
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # The gateway marks what comes through it, so that what it does to connections can be done to these.
 THROUGH = "x-lab-gateway"
@@ -102,7 +104,7 @@ class EngineServer(Listener):
         except Refused as refused:
             status = refused.reason.value
             kind = "BadRequestError" if status < 500 else "InternalServerError"
-            return self._refuse(status, kind, str(refused))
+            return self._refuse(status, kind, _DEAD if refused.reason is Reason.DEAD else str(refused))
         engine = replica.engine
         tokens = Tokens(self._pace, engine, sequence)
         condition = replica.condition
@@ -125,7 +127,7 @@ class EngineServer(Listener):
             if asked.stream:
                 return await write_stream(http, tokens, writer, self._pace, usage=asked.wants_usage, ends=ends)
             if not await tokens.whole():
-                return self._refuse(500, "InternalServerError", "the engine is dead")
+                return self._refuse(500, "InternalServerError", _DEAD)
             return web.Response(body=writer.body(), content_type="application/json")
         finally:
             # An answer that is not complete is a client that has gone: the engine drops the request.

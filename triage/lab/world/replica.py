@@ -11,6 +11,7 @@ import msgspec
 from triage.lab.batching.refusal import Reason, Refused
 from triage.lab.batching.request import Listener, Request, Sequence
 from triage.lab.batching.settings import EngineSettings
+from triage.lab.pages.forms import Flavour
 from triage.lab.pages.writer import writers_of
 from triage.lab.world.spec import Condition, ReplicaSpec
 from triage.lab.world.timeline import Timeline
@@ -104,6 +105,10 @@ class Replica:
         self._become(State.STARTING, at)
         for due, lines in self.says.start(at, self.start_times):
             self._timeline.at(due, lambda moment, lines=lines: self._if_same(serial, self.write, moment, lines))  # type: ignore[misc]
+        if self.xid:
+            greeted = at + self.start_times.launch
+            self._timeline.at(greeted, lambda moment: self._if_same(serial, self._miss_device, moment))
+            return
         if self.fails_start:
             loaded = at + self.start_times.loaded
             self._timeline.at(loaded, lambda moment: self._if_same(serial, self._fail_start, moment))
@@ -145,6 +150,9 @@ class Replica:
     def _fail_start(self, at: float) -> None:
         self.exit(at, 1, "Error", self.says.out_of_memory(at))
 
+    def _miss_device(self, at: float) -> None:
+        self.exit(at, 1, "Error", self.says.device_lost(at))
+
     def slow_start(self, download: float, limit: float) -> None:
         """Starts from now on have the weights to download (seconds), and are killed after the limit (seconds)."""
         self.start_times = msgspec.structs.replace(self.spec.start, download=download)
@@ -170,8 +178,12 @@ class Replica:
         self.begin(at, long_ago=True)
 
     def lose_core(self, at: float, lines: Lines[str]) -> None:
-        """The engine's core process dies; the front end goes on answering, with errors."""
-        if self.state is State.SERVING:
+        """The engine's core process dies. vLLM's front end goes on answering, with errors; SGLang ends as a whole."""
+        if self.state is not State.SERVING:
+            return
+        if self.spec.flavour is Flavour.SGLANG:
+            self.exit(at, 1, "Error", lines)
+        else:
             self.write(at, lines)
             self._become(State.BROKEN, at)
             self.engine.die(at)
