@@ -28,7 +28,8 @@ class Replica(msgspec.Struct, frozen=True, gc=False):
 class TargetStatus(msgspec.Struct, frozen=True, gc=False):
     """How reading one target went. families: names on its last page.
 
-    answered_at: unix seconds of the last good answer. relabelled: as in PageReading. processes: what it told instead of a page, where it has none.
+    answered_at: unix seconds of the last good answer. relabelled: as in PageReading.
+    processes: what it told instead of a page, where it has none.
     """
 
     target: Target
