@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
+import yaml
 
 from tests.integration.lab import MODEL, ask
 from tests.unit.lab.conftest import ParsedFamily, parse, total
@@ -165,6 +166,30 @@ async def test_closing_frees_ports_and_files_and_can_be_repeated(client: aiohttp
     for url in urls:
         with pytest.raises(aiohttp.ClientConnectionError):
             await client.get(url + "/health")
+
+
+async def test_the_cluster_and_the_exporters_tell_of_the_same_fleet(client: aiohttp.ClientSession) -> None:
+    async with fleet_of() as fleet:
+        await fleet.start("pending")
+        config = yaml.safe_load(fleet.kubeconfig.read_text())
+        server = config["clusters"][0]["cluster"]["server"]
+        headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}"}
+
+        async def pods() -> dict[str, str]:
+            async with client.get(server + "/api/v1/namespaces/lab/pods", headers=headers) as answer:
+                found = await answer.json()
+            return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in found["items"]}
+
+        phases = await pods()
+        assert phases.keys() == {target.name for target in fleet.targets}
+        assert "Pending" in phases.values()
+        assert phases["side-a"] == "Running"
+        fleet.switch("healthy")
+        assert set((await pods()).values()) == {"Running"}
+        assert len(fleet.exporters) == len(fleet.targets)
+        for url in fleet.exporters:
+            async with client.get(url + "/metrics") as answer:
+                assert "DCGM_FI_DEV_GPU_UTIL{" in await answer.text()
 
 
 def test_each_incident_finds_a_fleet_that_can_have_it() -> None:

@@ -19,7 +19,8 @@ from triage.drill.observer import PROBE_S, PROBE_TOKENS, UNREAD, WINDOW_S, limit
 from triage.gate import Access
 from triage.lab.account.alerts import SOURCE
 from triage.lab.faults.catalogue import faults_named
-from triage.lab.serving.fleet import Fleet, KeptPage, workload_for
+from triage.lab.serving.fleet import Fleet, workload_for
+from triage.lab.serving.past import KeptPage
 from triage.monitor.monitor import Monitor
 from triage.probing.budget import Budget, shipped_budget
 

@@ -12,6 +12,7 @@ from triage.diagnosis.thresholds import (
     FIRST_TOKEN_FELT,
     HIT_QUERIES,
     HITS_FELL,
+    LENGTHS_WEIGH,
     SAME_LENGTH,
     SAME_TRAFFIC,
     WARM_REQUESTS,
@@ -57,13 +58,13 @@ def _by_chance(view: ReplicaView, now: Hits, before: float) -> bool:
     """So few prompts were looked up that one new conversation more or less brings about the fall.
 
     Shares within 0..1 with mean p vary by at most sqrt(p (1 - p)) (Bhatia and Davis, 2000), their mean over n prompts
-    by that over sqrt(n).
+    by that over sqrt(n). The share weighs prompts by their length, which takes as many from n as Kish (1965) says.
     """
     length = prompt_length_before(view.window) or prompt_length_in(view.window)
-    if not length or now.blocks or now.asked == 0:
+    if not length or now.blocks:
         return False
-    prompts = max(now.asked / length, value_or(view.window.delta(Quantity.TTFT), 0.0))
-    return before - now.share <= CHANCE_SD * math.sqrt(before * (1 - before) / prompts)
+    prompts = max(now.asked / length, value_or(view.window.delta(Quantity.TTFT), 0.0)) / LENGTHS_WEIGH
+    return prompts <= 0 or before - now.share <= CHANCE_SD * math.sqrt(before * (1 - before) / prompts)
 
 
 def felt(view: ReplicaView) -> bool:

@@ -94,6 +94,10 @@ def judge_kv(wait: Wait, preemptions: float, limits: Limits) -> Hypothesis | Non
     alone = not preemptions and out is None and blocked is None and not log
     if alone and wait.of_everything < LITTLE_WAITS and not (known(wait.ttft) and wait.ttft > wait.bound.bound):
         return None
+    if alone and waiting is not None and waiting.mean < 1:
+        # Now and then one request waits: no pressure while first tokens come in time, or once nobody waits any more.
+        if _all_in_time(wait, limits) or (not known(wait.ttft) and waiting.last == 0):
+            return None
     weak = alone and _at_a_limit(view)
     once = 0 < preemptions < FEW_PREEMPTIONS and wait.of_everything < SHARE_SUPPORT
     return Hypothesis(

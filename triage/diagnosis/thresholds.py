@@ -56,6 +56,7 @@ HIT_BLOCKS: Final = 64.0  # the same in blocks of the cache: of 16 tokens, the s
 SAME_LENGTH: Final = 1.5  # prompts within this ratio of their earlier length are the same kind of traffic
 SAME_TRAFFIC: Final = 1.25  # as much of it, too: a sender that came anew would add its own
 CHANCE_SD: Final = 2.0  # standard deviations that chance may explain
+LENGTHS_WEIGH: Final = 2.0  # 1 + squared coefficient of variation of prompt lengths, about 1 for log-normal ones
 LENGTH_REQUESTS: Final = 3  # requests that a mean prompt length needs; lengths of one kind of traffic vary little
 WARM_REQUESTS: Final = 20.0  # so many prompts' tokens since the start have filled a prefix cache
 SENDER_REQUESTS: Final = 3  # of one sender: fewer may be its first ones, which find nothing

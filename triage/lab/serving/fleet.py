@@ -2,9 +2,9 @@
 
 import asyncio
 import random
+import secrets
 import shutil
 import tempfile
-import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -18,26 +18,18 @@ from triage.lab.account.alerts import firing
 from triage.lab.account.ledger import Ledger, read_ledger
 from triage.lab.account.page_text import page_text
 from triage.lab.account.truth import Objectives, Truth, find_truth
+from triage.lab.cluster.api import ClusterServer
+from triage.lab.cluster.exporter import GpuExporter
+from triage.lab.cluster.kubeconfig import write_kubeconfig
 from triage.lab.faults.catalogue import FAULTS, HEALTHY, faults_named
 from triage.lab.faults.fault import Fault, Ground
 from triage.lab.fleets import COMPANION, WORKLOADS, Workload
-from triage.lab.serving.access_log import AccessLog
 from triage.lab.serving.engine_server import EngineServer
 from triage.lab.serving.envoy import Envoy, Route, find_envoy, route_of
 from triage.lab.serving.gateway_server import GatewayServer
 from triage.lab.serving.pace import Pace
-from triage.lab.world.watch import Watch
-from triage.lab.world.world import World
+from triage.lab.serving.past import SPAN_S, KeptPage, Past, make_past
 
-# An engine has a usual speed once it is ten minutes old.
-_HEALTHY_S = 660.0
-# From the fault to the first look, as somebody is paged.
-_INCIDENT_S = 75.0
-# Pages that a recorder would have kept of the last seconds before the first look.
-_KEPT_S = 32.0
-_KEPT_EVERY_S = 1.0
-# What users remember as now.
-_SPAN_S = 60.0
 _FOLLOW_EVERY_S = 0.05
 _KEY = "lab-key"
 
@@ -48,26 +40,6 @@ class LabTarget(msgspec.Struct, frozen=True):
     name: str
     url: str
     model: str
-
-
-class KeptPage(msgspec.Struct, frozen=True):
-    """A metrics page from before the first look. at: unix seconds. status 0: nobody accepted the connection."""
-
-    replica: str
-    at: float
-    status: int
-    text: str
-
-
-class Past(msgspec.Struct, frozen=True):
-    """A world at the moment of the first look."""
-
-    world: World
-    watch: Watch
-    ground: Ground
-    before: Ledger
-    pages: tuple[KeptPage, ...]
-    log: AccessLog
 
 
 def workload_for(faults: tuple[Fault, ...]) -> Workload:
@@ -109,6 +81,8 @@ class Fleet:
         self._engines: list[EngineServer] = []
         self._gateways: list[GatewayServer] = []
         self._envoy: Envoy | None = None
+        self._exporters: list[GpuExporter] = []
+        self._cluster: ClusterServer | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -133,6 +107,16 @@ class Fleet:
     def has_envoy(self) -> bool:
         """A real Envoy stands in front of the engines, not the small proxy."""
         return self._envoy is not None
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Of a Kubernetes API that knows this fleet's pods, nodes, events and logs."""
+        return self.folder / "kubeconfig"
+
+    @property
+    def exporters(self) -> tuple[str, ...]:
+        """Base URLs of DCGM exporters, one for each node."""
+        return tuple([one.url for one in self._exporters])
 
     @property
     def ground(self) -> Ground:
@@ -170,6 +154,7 @@ class Fleet:
                     self._engines.append(server)
                     await server.start()
             await self._open_gateways(past, pace)
+            await self._open_cluster(past, pace)
         except OSError as error:
             await self.close()
             raise TriageError("the lab cannot listen on 127.0.0.1", str(error)) from error
@@ -183,8 +168,10 @@ class Fleet:
             raise TriageError("the lab is not running", hint="start it first")
         self._pace.catch_up()
         self.ground.mend()
+        self._look_at_cluster()
         self.incident = incident
         self._begin(self.ground, faults)
+        self._look_at_cluster()
 
     def truth(self) -> Truth:
         """What is wrong for users now, by the simulated requests of the last minute."""
@@ -200,7 +187,7 @@ class Fleet:
     def _last_minute(self) -> Ledger:
         assert self._pace is not None
         now = self._pace.catch_up()
-        return read_ledger(self.ground.service, now - _SPAN_S, now)
+        return read_ledger(self.ground.service, now - SPAN_S, now)
 
     def alerts(self) -> tuple[Alert, ...]:
         """What rules on the gateways' counters say now."""
@@ -218,8 +205,11 @@ class Fleet:
         for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
-        servers = [*self._engines, *self._gateways]
-        self._engines, self._gateways = [], []
+        cluster, self._cluster = self._cluster, None
+        if cluster is not None:
+            await cluster.close()
+        servers = [*self._engines, *self._gateways, *self._exporters]
+        self._engines, self._gateways, self._exporters = [], [], []
         envoy, self._envoy = self._envoy, None
         if envoy is not None:
             await envoy.close()
@@ -253,6 +243,21 @@ class Fleet:
             self._gateways.append(gateway)
             await gateway.start()
 
+    async def _open_cluster(self, past: Past, pace: Pace) -> None:
+        ports = {one.replica.name: one.port for one in self._engines}
+        self._cluster = cluster = ClusterServer(past.world, pace, ports, secrets.token_urlsafe(16), past.history)
+        await cluster.start()
+        write_kubeconfig(self.kubeconfig, cluster.url, cluster.token)
+        for replica in past.world.replicas:
+            exporter = GpuExporter(past.world, replica, pace)
+            self._exporters.append(exporter)
+            await exporter.start()
+
+    def _look_at_cluster(self) -> None:
+        """What begins and ends is noticed at its time, not at the next look."""
+        if self._cluster is not None:
+            self._cluster.look()
+
     def _routes(self) -> list[Route]:
         assert self._past is not None
         ports = {one.replica.name: one.port for one in self._engines}
@@ -274,24 +279,8 @@ class Fleet:
             fault.begin(ground, self._severity, self._rng)
 
     def _make_past(self, faults: tuple[Fault, ...]) -> Past:
-        zero = time.time() - _HEALTHY_S - _INCIDENT_S
-        world, watch = World([*self.workload.services, COMPANION], self._seed, zero), Watch()
-        ground = Ground(world, world.services[0], watch)
-        log = AccessLog(self.access_log, zero)
-
-        for service in world.services:
-            service.heard.append(log.write)
-        world.advance(_HEALTHY_S)
-        before = read_ledger(ground.service, _HEALTHY_S - 2 * _SPAN_S, _HEALTHY_S)
-        self._begin(ground, faults)
-        pages = []
-        world.advance(_HEALTHY_S + _INCIDENT_S - _KEPT_S)
-        while world.now < _HEALTHY_S + _INCIDENT_S:
-            for replica in world.replicas:
-                status, text = watch.page(replica, world.now)
-                pages.append(KeptPage(replica.name, zero + world.now, status, text))
-            world.advance(world.now + _KEPT_EVERY_S)
-        return Past(world, watch, ground, before, tuple(pages), log)
+        services = [*self.workload.services, COMPANION]
+        return make_past(services, self._seed, lambda ground: self._begin(ground, faults), self.access_log)
 
     async def _follow(self) -> None:
         """Ports open and close with the processes behind them."""

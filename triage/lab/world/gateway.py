@@ -16,6 +16,8 @@ from triage.lab.world.timeline import Timeline
 # One way between two processes in one room.
 _HOP_S = 0.0005
 _RETRY_BACK_OFF_S = 0.025
+# Sums of moments are off by less.
+_HAIR_S = 1e-6
 # How often silence is looked at, as part of the limit on it.
 _LOOKS = 8
 # Affinity gives way when a replica has more than so many times the mean (Envoy's hash_balance_factor of 150 to 200).
@@ -212,7 +214,7 @@ class Gateway:
             return
         if math.isnan(call.silent_since):
             call.silent_since = begun if math.isnan(call.first_byte) else at
-        if at - call.silent_since >= idle:
+        if at - call.silent_since >= idle - _HAIR_S:
             self._stop(call, at, "SI", "stream_idle_timeout")
         else:
             self._watch(call, begun, min(at + idle / _LOOKS, call.silent_since + idle))

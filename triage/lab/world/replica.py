@@ -168,13 +168,15 @@ class Replica:
         self.start_times, self.startup_limit = self.spec.start, math.inf
         self.fails_start, self.placed, self.xid = False, True, 0
         self.change(Condition(acceptance=self.spec.machine.acceptance), at)
+        self._leaked = 0.0
         self.limit(self.spec.settings, at)
-        if self.state is not State.SERVING:
-            self.begin(at, long_ago=True)
+        if self.state is not State.SERVING or self.engine.settings != self.spec.settings:
+            self.restart(at)
 
     def restart(self, at: float) -> None:
         """Another process in its place, at once: empty caches, counters at zero."""
-        self.engine.die(at)
+        if not self.engine.dead:
+            self.engine.die(at)
         self.begin(at, long_ago=True)
 
     def lose_core(self, at: float, lines: Lines[str]) -> None:

@@ -79,6 +79,9 @@ class Users:
                 )
 
     def change(self, crowd: Crowd, at: float) -> None:
+        if crowd.keyless != self.crowd.keyless:
+            for user in self._present.values():
+                user.keyless = self._rng.random() < crowd.keyless
         self.crowd = crowd
         self.arrive(at)
 
