@@ -19,11 +19,12 @@ from triage.diagnosis.peers import Peers
 from triage.diagnosis.rank import merge_replicas, order, separate_rivals
 from triage.diagnosis.reasoning import judge_reasoning
 from triage.diagnosis.rejection import judge_rejection
+from triage.diagnosis.replica_stock import share_left
 from triage.diagnosis.ruled_out import rule_out
 from triage.diagnosis.start import judge_start
 from triage.diagnosis.stock import UNMEASURED_QUEUE, take_stock
-from triage.diagnosis.text import seconds
-from triage.diagnosis.thresholds import STALL_SECONDS, TAIL_SECONDS
+from triage.diagnosis.text import percent, seconds
+from triage.diagnosis.thresholds import MOST_LEFT, STALL_SECONDS, TAIL_SECONDS
 from triage.diagnosis.timed import judge_time
 from triage.diagnosis.tools import judge_tools
 from triage.diagnosis.truncated import judge_truncated
@@ -124,10 +125,15 @@ def _hypotheses(situation: Situation, views: Sequence[ReplicaView]) -> list[Hypo
         found += uneven
         peers = Peers(group)
         bound_elsewhere = {h.scope.replica for h in uneven}
+        gone = max(map(share_left, group), default=0.0)
         for view in moving:
             if view.idle and not situation.logs:
                 continue
             timed = judge_time(view, peers, situation, alone=alone, gateway_unread=unread)
+            if unread and gone >= MOST_LEFT:
+                # Prompts that are computed for nobody make everything slow, whoever sends them again and again.
+                why = f"{percent(gone)} of the requests left unanswered: retries can be the load"
+                timed = [h.doubted(why) for h in timed]
             if view.standing_for >= TAIL_SECONDS:
                 timed = [h.doubted(f"nothing has moved for {seconds(view.standing_for)}") for h in timed]
             if uneven and (view.name in bound_elsewhere or None in bound_elsewhere):

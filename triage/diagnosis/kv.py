@@ -94,10 +94,8 @@ def judge_kv(wait: Wait, preemptions: float, limits: Limits) -> Hypothesis | Non
     alone = not preemptions and out is None and blocked is None and not log
     if alone and wait.of_everything < LITTLE_WAITS and not (known(wait.ttft) and wait.ttft > wait.bound.bound):
         return None
-    if alone and waiting is not None and waiting.mean < 1:
-        # Now and then one request waits: no pressure while first tokens come in time, or once nobody waits any more.
-        if _all_in_time(wait, limits) or (not known(wait.ttft) and waiting.last == 0):
-            return None
+    if alone and _seldom(wait, limits):
+        return None
     weak = alone and _at_a_limit(view)
     once = 0 < preemptions < FEW_PREEMPTIONS and wait.of_everything < SHARE_SUPPORT
     return Hypothesis(
@@ -124,6 +122,14 @@ def paused(view: ReplicaView) -> Track | None:
     """Requests that began and were taken out of the batch for lack of room; None when there were none."""
     track = view.track(Quantity.SWAPPED)
     return track if track is not None and track.high > 0 else None
+
+
+def _seldom(wait: Wait, limits: Limits) -> bool:
+    """Now and then one request waits: no pressure while first tokens come in time, or once nobody waits any more."""
+    waiting = wait.view.waiting
+    if waiting is None or waiting.mean >= 1:
+        return False
+    return _all_in_time(wait, limits) or (not known(wait.ttft) and waiting.last == 0)
 
 
 def _all_in_time(wait: Wait, limits: Limits) -> bool:

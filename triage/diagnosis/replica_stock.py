@@ -168,6 +168,16 @@ def _failures(view: ReplicaView, bound: float) -> list[Evidence]:
     return []
 
 
+def share_left(view: ReplicaView) -> float:
+    """Part of the requests that ended, or began, in the window and left without an answer; 0 when nothing tells."""
+    running = view.running
+    inside = value_or(view.window.delta(Quantity.TTFT), 0.0) + (running.first if running else 0.0)
+    finished, aborted = value_or(view.finished, 0.0), value_or(view.window.delta(Quantity.ABORTED), 0.0)
+    vanished = value_or(view.vanished, 0.0)
+    shares = [(vanished, inside, VANISHED_LEAST), (aborted, max(finished, aborted), 3)]
+    return max([bad / whole for bad, whole, least in shares if whole > 0 and bad >= least], default=0.0)
+
+
 def _leaving(view: ReplicaView) -> list[Evidence]:
     """Clients that go away or are sent away: visible here, explained only in front of the engine."""
     found = []

@@ -50,6 +50,7 @@ FREEZE_OBSERVATIONS: Final = 300  # gaps below which the tail says nothing, as f
 CEILING_SPREAD: Final = 0.05  # coefficient of variation of logged prompt throughput that counts as flat
 CEILING_LINES: Final = 4  # throughput lines needed to call it flat
 
+MOST_LEFT: Final = 0.5  # part of the requests that leave unanswered, from which they decide what the load is
 HITS_FELL: Final = 0.2  # diagnosis.md 4, prefill: prefix hits down by 20 points are a change, not noise
 HIT_QUERIES: Final = 1000.0  # prompt tokens looked up: below it one prompt decides the share
 HIT_BLOCKS: Final = 64.0  # the same in blocks of the cache: of 16 tokens, the smallest in use; larger ones hold more

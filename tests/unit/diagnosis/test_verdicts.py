@@ -440,3 +440,35 @@ def test_an_uneven_queue_is_likely_only_where_it_is_felt_by_more_than_a_handful(
     case = situation(hot, serving("cold", running=1))
     found = [verdict for verdict in diagnose(case).verdicts if verdict.kind is Kind.LOAD_IMBALANCE]
     assert [verdict.confidence for verdict in found] == [confidence]
+
+
+# ---- a load that nobody waits for any more
+
+
+def _left(case: Situation, gone: float) -> Situation:
+    """Of its requests so many were aborted."""
+    (own,) = case.replicas
+    window = own.window
+    aborted = window.deltas | {Q.ABORTED: gone, Q.FINISHED: 60.0 + gone}
+    own = msgspec.structs.replace(own, window=msgspec.structs.replace(window, deltas=aborted))
+    return msgspec.structs.replace(case, replicas=(own,))
+
+
+@pytest.mark.parametrize(("gone", "sure"), [(0.0, True), (20.0, True), (600.0, False)])
+def test_a_slow_engine_whose_requests_leave_unanswered_is_at_most_possibly_slow_by_itself(
+    gone: float, sure: bool
+) -> None:
+    unread = (NotSeen("gateway.log", "no reader", (Kind.RETRY_STORM.value,), expected=True),)
+    slow = situation(serving(itl=0.4, itl_before=0.025))
+    verdicts = diagnose(msgspec.structs.replace(_left(slow, gone), not_seen=unread)).verdicts
+    decode = next(v for v in verdicts if v.kind is Kind.SLOW_DECODE)
+    assert (decode.confidence is not Confidence.POSSIBLE) is sure
+    if not sure:
+        assert "retries can be the load" in decode.summary
+
+
+def test_one_request_that_waits_now_and_then_for_room_is_no_pressure() -> None:
+    """The cache is full of what may come again; everybody's first token comes in time."""
+    assert first(situation(serving(waiting=0.5, running=20, kv=0.99))).kind is Kind.HEALTHY
+    verdicts = diagnose(situation(serving(waiting=6, running=20, kv=0.99, ttft=9.0, queue=8.0))).verdicts
+    assert Kind.KV_PRESSURE in {v.kind for v in verdicts}
