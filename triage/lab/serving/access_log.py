@@ -39,7 +39,19 @@ ENVOY_FORMAT: dict[str, str] = {
 # About what one streamed token takes on the wire, and one token of a prompt.
 _TOKEN_BYTES = 190
 _PROMPT_BYTES = 4
+_ERROR_BYTES = 150
 _PATH = "/v1/chat/completions"
+NO_KEY = "Client authentication failed."
+# What Envoy answers itself, by the beginning of its details (recorded with 1.40).
+_BODIES = {
+    "missing_api_key": NO_KEY,
+    "no_healthy_upstream": "no healthy upstream",
+    "response_timeout": "upstream request timeout",
+    "upstream_per_try_timeout": "upstream request timeout",
+    "stream_idle_timeout": "stream timeout",
+}
+_RESET = "upstream connect error or disconnect/reset before headers"
+_VIA_UPSTREAM = "via_upstream"
 # The file starts anew beyond this: the lab may run for days.
 _LONGEST = 64 * 1024 * 1024
 
@@ -55,6 +67,9 @@ class AccessLog:
         self._written = 0
 
     def write(self, call: Call) -> None:
+        """Nothing of a call that a real gateway has logged."""
+        if call.carried:
+            return
         line = msgspec.json.encode(line_of(call, self._zero, self.hosts)) + b"\n"
         self._written += len(line)
         if self._written > _LONGEST:
@@ -68,7 +83,9 @@ class AccessLog:
 
 def line_of(call: Call, zero: float, hosts: Mapping[str, str]) -> dict[str, Any]:
     """What Envoy would have written of a call that is over; durations in milliseconds, null where nothing came."""
-    begun = not math.isnan(call.first_byte)
+    answered = call.status >= 400 and call.details == _VIA_UPSTREAM  # with an error of the engine
+    first = call.ended if answered else call.first_byte
+    begun = not math.isnan(first)
     whole = call.outcome is Outcome.COMPLETE or (call.status >= 400 and call.outcome is not Outcome.LEFT)
     tokens = call.answer.counted if call.answer is not None and begun else 0
     last = call.attempts[-1] if call.attempts else None
@@ -81,21 +98,26 @@ def line_of(call: Call, zero: float, hosts: Mapping[str, str]) -> dict[str, Any]
         "response_code": call.status,
         "response_code_details": call.details,
         "response_flags": call.flags or "-",
-        "bytes_received": call.request.prompt_tokens * _PROMPT_BYTES,
-        "bytes_sent": tokens * _TOKEN_BYTES,
+        "bytes_received": call.request.prompt_tokens * _PROMPT_BYTES if call.attempts else 0,
+        "bytes_sent": _ERROR_BYTES if answered else tokens * _TOKEN_BYTES if begun else len(own_body(call)),
         "duration": _ms(call.ended - call.sent),
         "request_duration": 0,
-        "response_duration": _ms(call.first_byte - call.sent) if begun else None,
-        "response_tx_duration": _ms(call.ended - call.first_byte) if begun and whole else None,
+        "response_duration": _ms(first - call.sent) if begun else None,
+        "response_tx_duration": _ms(call.ended - first) if begun and whole else None,
         "upstream_host": hosts.get(last.replica) if last is not None else None,
         "upstream_cluster": call.model,
-        "upstream_request_attempt_count": len(call.attempts),
+        "upstream_request_attempt_count": len(call.attempts) + (call.details == "no_healthy_upstream"),
         "route_name": call.model,
         "request_id": f"{zlib.crc32(f'{call.session}/{call.sent}'.encode()):08x}",
         "user_agent": "lab-client/1",
         "x_client": call.identity or None,
         "x_forwarded_for": "127.0.0.1",
     }
+
+
+def own_body(call: Call) -> str:
+    """What the gateway says in place of an answer."""
+    return "" if call.status < 400 else _BODIES.get(call.details, _RESET)
 
 
 def _ms(seconds: float) -> int | None:

@@ -13,7 +13,9 @@ from triage.lab.pages.forms import Flavour
 from triage.lab.serving.answers import AnswerWriter, CompletionRequest, Spoiled, prompt_tokens, read_request
 from triage.lab.serving.listener import Listener, as_json, cut
 from triage.lab.serving.pace import Pace
+from triage.lab.serving.real_users import CALL, RealUsers
 from triage.lab.serving.tokens import Tokens, write_stream
+from triage.lab.world.call import Attempt
 from triage.lab.world.replica import Replica
 from triage.lab.world.service import Service
 from triage.lab.world.watch import Watch
@@ -40,6 +42,7 @@ class EngineServer(Listener):
         self._pace = pace
         self._rng = random.Random()  # noqa: S311 - which of the outside requests meet a fault
         self._starts = replica.starts
+        self.users: RealUsers | None = None
 
     async def follow(self) -> None:
         """Close the port of a process that is gone, and open it for one that serves."""
@@ -99,8 +102,11 @@ class EngineServer(Listener):
         if hop is not None and self._rng.random() < hop.keepalive_race:
             cut(http)  # the connection closes under the request
             return web.Response()
+        call = self.users.open.get(http.headers.get(CALL, "")) if self.users is not None else None
+        attempt = Attempt(replica.name, now)
         try:
-            sequence = replica.submit(question_of(asked, chat, self._service), now, _Nobody())
+            request = question_of(asked, chat, self._service) if call is None else call.request
+            attempt.sequence = sequence = replica.submit(request, now, _Nobody())
         except Refused as refused:
             status = refused.reason.value
             kind = "BadRequestError" if status < 500 else "InternalServerError"
@@ -112,6 +118,9 @@ class EngineServer(Listener):
             blank=self._rng.random() < condition.blank,
             unparsed=sequence.request.calls_tool and self._rng.random() < condition.unparsed,
         )
+        if call is not None:
+            call.attempts.append(attempt)
+            call.blank, call.unparsed = spoiled.blank, spoiled.unparsed
         writer = AnswerWriter(flavour, asked.model or model, chat, sequence.request, spoiled)
         cut_at = float("inf")
         if hop is not None and self._rng.random() < hop.cuts:
@@ -132,6 +141,7 @@ class EngineServer(Listener):
         finally:
             # An answer that is not complete is a client that has gone: the engine drops the request.
             engine.abort(sequence, self._pace.world.now)
+            attempt.ended, attempt.at_end = self._pace.world.now, engine.clocks.look()
 
     def _refuse(self, status: int, kind: str, message: str) -> web.Response:
         error: dict[str, Any] = {"message": message, "type": kind, "param": None, "code": status}

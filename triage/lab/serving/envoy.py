@@ -13,6 +13,7 @@ import msgspec
 
 from triage.lab.serving.access_log import ENVOY_FORMAT
 from triage.lab.serving.engine_server import THROUGH
+from triage.lab.serving.real_users import RealUsers, key_of
 from triage.lab.world.hop import Balance, Hop
 from triage.lab.world.service import Service
 
@@ -35,18 +36,20 @@ def find_envoy() -> str | None:
 
 
 class Route(msgspec.Struct, frozen=True):
-    """What Envoy has to know of one service. endpoints: ports on loopback."""
+    """What Envoy has to know of one service. endpoints: ports on loopback. users: who have keys of their own."""
 
     model: str
     hop: Hop
     endpoints: tuple[int, ...]
+    users: tuple[str, ...]
 
 
 def route_of(service: Service, ports: Mapping[str, int]) -> Route:
     """ports: of the engines, by replica."""
     hop = service.gateway.hop
     listed = [ports[name] for name in service.gateway.listed if name in ports]
-    return Route(service.model, hop, (*listed, *[_NOBODY] * hop.ghosts))
+    users = tuple(RealUsers.names(service))
+    return Route(service.model, hop, (*listed, *[_NOBODY] * hop.ghosts), users)
 
 
 class Envoy:
@@ -147,7 +150,7 @@ class Envoy:
             "rds": {"route_config_name": route.model, "config_source": _file(self._folder / f"rds-{route.model}.json")},
             "access_log": [{"name": "file", "typed_config": log}],
             "http_filters": [
-                {"name": "keys", "typed_config": self._keys()},
+                {"name": "keys", "typed_config": self._keys(route)},
                 {"name": "hold", "typed_config": _typed("filters.http.lua.v3.Lua", default_source_code=_inline(_HOLD))},
                 {"name": "router", "typed_config": _typed("filters.http.router.v3.Router")},
             ],
@@ -159,10 +162,13 @@ class Envoy:
             "filter_chains": [{"filters": [{"name": "http", "typed_config": manager}]}],
         }
 
-    def _keys(self) -> dict[str, Any]:
+    def _keys(self, route: Route) -> dict[str, Any]:
         return _typed(
             "filters.http.api_key_auth.v3.ApiKeyAuth",
-            credentials=[{"key": self._key, "client": "outside"}],
+            credentials=[
+                {"key": self._key, "client": "outside"},
+                *[{"key": key_of(self._key, user), "client": user} for user in route.users],
+            ],
             key_sources=[{"header": "Authorization"}],
             forwarding={"header": "x-client", "hide_credentials": False},
         )

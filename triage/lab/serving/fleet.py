@@ -29,6 +29,7 @@ from triage.lab.serving.envoy import Envoy, Route, find_envoy, route_of
 from triage.lab.serving.gateway_server import GatewayServer
 from triage.lab.serving.pace import Pace
 from triage.lab.serving.past import SPAN_S, KeptPage, Past, make_past
+from triage.lab.serving.real_users import RealUsers
 
 _FOLLOW_EVERY_S = 0.05
 _KEY = "lab-key"
@@ -82,6 +83,7 @@ class Fleet:
         self._gateways: list[GatewayServer] = []
         self._envoy: Envoy | None = None
         self._exporters: list[GpuExporter] = []
+        self._users: list[RealUsers] = []
         self._cluster: ClusterServer | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -210,6 +212,8 @@ class Fleet:
             await cluster.close()
         servers = [*self._engines, *self._gateways, *self._exporters]
         self._engines, self._gateways, self._exporters = [], [], []
+        users, self._users = self._users, []
+        await asyncio.gather(*[one.close() for one in users])
         envoy, self._envoy = self._envoy, None
         if envoy is not None:
             await envoy.close()
@@ -237,11 +241,21 @@ class Fleet:
             envoy = Envoy(program, self.folder, self.access_log, _KEY)
             if await envoy.start(self._routes()):
                 self._envoy = envoy
+                self._send_real_users(past, pace, envoy)
                 return
         for service in past.world.services:
             gateway = GatewayServer(service, pace, past.log.write)
             self._gateways.append(gateway)
             await gateway.start()
+
+    def _send_real_users(self, past: Past, pace: Pace, envoy: Envoy) -> None:
+        for service in past.world.services:
+            users = RealUsers(service, f"http://127.0.0.1:{envoy.ports[service.model]}", _KEY, pace)
+            service.carrier = users
+            self._users.append(users)
+            for server in self._engines:
+                if server.replica in service.replicas:
+                    server.users = users
 
     async def _open_cluster(self, past: Past, pace: Pace) -> None:
         ports = {one.replica.name: one.port for one in self._engines}

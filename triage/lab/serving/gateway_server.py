@@ -7,6 +7,7 @@ from itertools import count
 from aiohttp import web
 
 from triage.lab.batching.request import Phase
+from triage.lab.serving.access_log import NO_KEY, own_body
 from triage.lab.serving.answers import AnswerWriter, CompletionRequest, Spoiled, read_request
 from triage.lab.serving.engine_server import model_list, question_of
 from triage.lab.serving.listener import Listener, as_json, cut
@@ -14,14 +15,6 @@ from triage.lab.serving.pace import Pace
 from triage.lab.serving.tokens import Tokens, write_stream
 from triage.lab.world.call import Call, Outcome
 from triage.lab.world.service import Service
-
-# What Envoy answers for itself.
-_BODIES = {
-    "missing_api_key": "Client authentication failed.",
-    "no_healthy_upstream": "no healthy upstream",
-    "response_timeout": "upstream request timeout",
-    "stream_idle_timeout": "stream timeout",
-}
 
 
 class GatewayServer(Listener):
@@ -44,7 +37,7 @@ class GatewayServer(Listener):
 
     async def _models(self, request: web.Request) -> web.Response:
         if self.service.gateway.hop.checks_keys and not _identity(request):
-            return web.Response(status=401, text=_BODIES["missing_api_key"])
+            return web.Response(status=401, text=NO_KEY)
         return as_json(model_list(self.service.model, "gateway", self.service.spec.context))
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
@@ -75,8 +68,7 @@ class GatewayServer(Listener):
             await self._pace.tick()
         answer = call.answer
         if call.status != 200 or answer is None:
-            text = _BODIES.get(call.details, "upstream connect error or disconnect/reset before headers")
-            return web.Response(status=call.status or 503, text=text)
+            return web.Response(status=call.status or 503, text=own_body(call))
         replica = next(one for one in self.service.replicas if one.name == call.attempts[-1].replica)
         spoiled = Spoiled(blank=call.blank, unparsed=call.unparsed)
         writer = AnswerWriter(replica.spec.flavour, asked.model or call.model, chat, answer.request, spoiled)

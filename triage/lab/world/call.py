@@ -42,13 +42,15 @@ class Call:
 
     unparsed: the answer's tool call reached the client as text. again: how often the client had sent it before.
     patient_until: when the user gives up on an answer of which nothing is to be seen. walks_off_at: when they leave
-    whatever is to be seen. outside: asked by somebody who is none of the simulated users, and counts nowhere.
+    whatever is to be seen. carried: another than the simulated gateway brings it to an engine. outside: asked by
+    somebody who is none of the simulated users, and counts nowhere.
     """
 
     __slots__ = (
         "again",
         "attempts",
         "blank",
+        "carried",
         "details",
         "ended",
         "first_byte",
@@ -87,6 +89,7 @@ class Call:
         self.blank = False
         self.unparsed = False
         self.outside = False
+        self.carried = False
 
     @property
     def open(self) -> bool:

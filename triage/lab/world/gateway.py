@@ -18,6 +18,7 @@ _HOP_S = 0.0005
 _RETRY_BACK_OFF_S = 0.025
 # Sums of moments are off by less.
 _HAIR_S = 1e-6
+_REFUSED = "upstream_reset_before_response_started{remote_connection_failure|delayed_connect_error:_Connection_refused}"
 # How often silence is looked at, as part of the limit on it.
 _LOOKS = 8
 # Affinity gives way when a replica has more than so many times the mean (Envoy's hash_balance_factor of 150 to 200).
@@ -90,7 +91,7 @@ class Gateway:
         call.attempts.append(attempt)
         replica = self._replicas.get(name)
         if replica is None or not replica.listening:
-            self._failed(call, attempt, at, 503, "UF", "remote_connection_failure")
+            self._failed(call, attempt, at, 503, "UF", _REFUSED)
             return
         if self.hop.keepalive_race and self._rng.random() < self.hop.keepalive_race:
             self._failed(call, attempt, at, 503, "UC", "upstream_reset_before_response_started")

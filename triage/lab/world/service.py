@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 from triage.lab.world.call import Call
 from triage.lab.world.gateway import Gateway
@@ -16,8 +17,15 @@ from triage.lab.world.users import Crowd, Users, impatient
 _REMEMBERED = 20_000
 
 
+class Carrier(Protocol):
+    """Brings calls to engines in another way than through the simulated gateway, and tells `Service.ended`."""
+
+    def take(self, call: Call, at: float) -> bool: ...
+    def leave(self, call: Call) -> bool: ...
+
+
 class Service:
-    """calls: those that are over, oldest first. open_calls: the others.
+    """carrier: takes some of the calls. calls: those that are over, oldest first. open_calls: the others.
 
     unplaced: pods of a rollout for which no node has a free device; users are served by the old ones.
     """
@@ -31,7 +39,8 @@ class Service:
         self.calls: deque[Call] = deque(maxlen=_REMEMBERED)
         self.open_calls: dict[int, Call] = {}
         self.heard: list[Callable[[Call], None]] = []
-        self.gateway = Gateway(spec.hop, self.replicas, timeline, f"{seed}/{spec.model}", self._ended)
+        self.carrier: Carrier | None = None
+        self.gateway = Gateway(spec.hop, self.replicas, timeline, f"{seed}/{spec.model}", self.ended)
         self.users = Users(spec.model, spec.shape, self.crowd, timeline, seed, self.send)
 
     def begin(self, at: float) -> None:
@@ -57,14 +66,20 @@ class Service:
         if call.patient_until < math.inf:
             self.timeline.at(call.patient_until, lambda moment: self._enough(call, moment))
         if call.walks_off_at < math.inf:
-            self.timeline.at(call.walks_off_at, lambda moment: self.gateway.leave(call, moment))
-        self.gateway.take(call, at)
+            self.timeline.at(call.walks_off_at, lambda moment: self._leave(call, moment))
+        if self.carrier is None or not self.carrier.take(call, at):
+            self.gateway.take(call, at)
 
     def _enough(self, call: Call, at: float) -> None:
         if impatient(call, at):
+            self._leave(call, at)
+
+    def _leave(self, call: Call, at: float) -> None:
+        if self.carrier is None or not self.carrier.leave(call):
             self.gateway.leave(call, at)
 
-    def _ended(self, call: Call, at: float) -> None:
+    def ended(self, call: Call, at: float) -> None:
+        """A call is over, with all that is to be known of it in it."""
         if call.outside:
             return
         self.open_calls.pop(id(call), None)
