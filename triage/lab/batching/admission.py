@@ -16,7 +16,7 @@ def schedule(batch: Batch, drafted: int, clocks: Clocks, observer: Observer, at:
     """
     settings, kv = batch.settings, batch.kv
     if batch.prefilling or (batch.waiting and batch.running < settings.max_num_seqs):
-        batch.grow()
+        batch.settle_due()
     budget = settings.max_batched_tokens - len(batch.decoding) * (1 + drafted)
     chunks: Chunks = []
     for sequence in tuple(batch.prefilling):
@@ -45,7 +45,7 @@ def schedule(batch: Batch, drafted: int, clocks: Clocks, observer: Observer, at:
         # Without a reserve the blocks of the first chunk do; what more it needs is asked for when it is due.
         needed = sequence.to_prefill - hit + reserved if settings.reserve else chunk
         promised = batch.promised() if settings.reserve else 0
-        if kv.blocks_for(needed) + promised > kv.available:
+        if kv.blocks_for(needed) + promised > batch.free:
             kv.unpin(held)
             return chunks, Clock.WAIT_KV
         batch.waiting.popleft()

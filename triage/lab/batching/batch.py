@@ -13,7 +13,8 @@ class Batch:
     """waiting: the queue, head first. prefilling: prompts under way, who came first goes first. decoding: the others.
 
     steps: finished so far. per_step: tokens that a step brings to each decoding sequence. context: tokens in the KV
-    of decoding sequences; tokens: of output that they have brought. Owned blocks are exact as of `grow`.
+    of decoding sequences; tokens: of output that they have brought. due: blocks that their next token takes.
+    Owned blocks are exact as of `grow`.
     """
 
     def __init__(self, settings: EngineSettings, observer: Observer) -> None:
@@ -26,6 +27,7 @@ class Batch:
         self.per_step = 1.0
         self.context = 0
         self.tokens = 0
+        self.due = 0
         self._observer = observer
         self._grown_at = 0
         self._serial = count()
@@ -103,6 +105,16 @@ class Batch:
 
     # ---- blocks
 
+    @property
+    def free(self) -> int:
+        """Blocks that prompts may take: those that decoding sequences need in this step are not among them."""
+        return self.kv.available - self.due
+
+    def settle_due(self) -> None:
+        """Before prompts are given room."""
+        self.grow()
+        self.due = self._needed(1)
+
     def keep(self, sequence: Sequence) -> None:
         """What it owned stays in the cache until the room is needed."""
         kv, request = self.kv, sequence.request
@@ -148,7 +160,7 @@ class Batch:
     def room_for(self, sequence: Sequence, chunk: int, at: float) -> int:
         """The chunk, or 0 when it has to wait: those who came later make room for it first."""
         kv = self.kv
-        while kv.blocks_for(sequence.stored + chunk - sequence.shared) - sequence.blocks > kv.available:
+        while kv.blocks_for(sequence.stored + chunk - sequence.shared) - sequence.blocks > self.free:
             last = self.prefilling[-1]
             if last is sequence:
                 return 0
@@ -176,7 +188,7 @@ class Batch:
             if blocks < segment.tokens // size or not blocks:
                 break
             kv.store(segment.key, blocks * size, blocks)
-            kv.pin_one(segment.key)
+            kv.pin_one(segment.key, blocks)
             sequence.held.append(segment.key)
             sequence.blocks -= blocks
             sequence.shared += blocks * size

@@ -7,14 +7,15 @@ from triage.lab.batching.request import Segment
 
 
 class _Entry:
-    """Tokens that lie in the cache under one key, and how many requests need them now."""
+    """Tokens that lie in the cache under one key, how many requests need them now, and how many blocks of them."""
 
-    __slots__ = ("blocks", "tokens", "users")
+    __slots__ = ("blocks", "pinned", "tokens", "users")
 
     def __init__(self) -> None:
         self.tokens = 0
         self.blocks = 0
         self.users = 0
+        self.pinned = 0
 
 
 class KvCache:
@@ -59,20 +60,22 @@ class KvCache:
         return hit - hit % self.block_size
 
     def pin(self, prefix: Parts[Segment], hit: int) -> list[str]:
-        """Keep the entries of so many tokens of the prefix; the keys to hand back to `unpin`."""
+        """Keep so many tokens of the prefix; the keys to hand back to `unpin`."""
         held = []
         for segment in prefix:
             if hit <= 0:
                 break
-            self.pin_one(segment.key)
+            self.pin_one(segment.key, self.blocks_for(min(hit, segment.tokens)))
             held.append(segment.key)
             hit -= segment.tokens
         return held
 
-    def pin_one(self, key: str) -> None:
+    def pin_one(self, key: str, blocks: int) -> None:
+        """So many blocks of the entry are needed; more of it may go."""
         entry = self._entries[key]
-        if not entry.users:
-            self.pinned += entry.blocks
+        needed = max(min(blocks, entry.blocks), entry.pinned)
+        self.pinned += needed - entry.pinned
+        entry.pinned = needed
         entry.users += 1
         self._entries.move_to_end(key)
 
@@ -81,7 +84,8 @@ class KvCache:
             entry = self._entries[key]
             entry.users -= 1
             if not entry.users:
-                self.pinned -= entry.blocks
+                self.pinned -= entry.pinned
+                entry.pinned = 0
 
     def take(self, blocks: int) -> None:
         """Own so many more blocks. The caller has asked `available`; kept ones that nobody uses make room."""
@@ -105,9 +109,7 @@ class KvCache:
         more = min(self.blocks_for(entry.tokens) - entry.blocks, own_blocks)
         if more > 0:
             entry.blocks += more
-            self.kept += more
-            if entry.users:
-                self.pinned += more
+            self.kept += more  # who uses the entry already does not need what is new in it
         else:
             entry.tokens = min(entry.tokens, entry.blocks * self.block_size)
         self._entries.move_to_end(key)
@@ -121,14 +123,14 @@ class KvCache:
         for key, entry in self._entries.items():
             if blocks <= 0:
                 break
-            if entry.users:
+            lost = min(entry.blocks - entry.pinned, blocks)
+            if not lost:
                 continue
-            lost = min(entry.blocks, blocks)
             entry.blocks -= lost
             entry.tokens = min(entry.tokens, entry.blocks * self.block_size)
             self.kept -= lost
             blocks -= lost
-            if not entry.blocks:
+            if not entry.blocks and not entry.users:
                 gone.append(key)
         for key in gone:
             del self._entries[key]

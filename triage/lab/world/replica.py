@@ -141,10 +141,11 @@ class Replica:
         recent = [one for one in self.exits if at - one.at < _BACK_OFF_FORGOTTEN_S]
         wait = min(self.spec.restarts_after * 2.0 ** (len(recent) - 1), _BACK_OFF_MOST_S)
         if math.isfinite(self.spec.restarts_after):
-            self._timeline.at(at + wait, self._start_again)
+            serial = self.starts
+            self._timeline.at(at + wait, lambda moment: self._start_again(serial, moment))
 
-    def _start_again(self, at: float) -> None:
-        if self.state is State.DOWN and self.placed:
+    def _start_again(self, serial: int, at: float) -> None:
+        if serial == self.starts and self.state is State.DOWN and self.placed:
             self.begin(at)
 
     def _fail_start(self, at: float) -> None:
@@ -169,6 +170,7 @@ class Replica:
         self.fails_start, self.placed, self.xid = False, True, 0
         self.change(Condition(acceptance=self.spec.machine.acceptance), at)
         self._leaked = 0.0
+        self.exits.clear()
         self.limit(self.spec.settings, at)
         if self.state is not State.SERVING or self.engine.settings != self.spec.settings:
             self.restart(at)
