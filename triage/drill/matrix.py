@@ -26,7 +26,6 @@ UNREAD: dict[Kind, str] = {
     Kind.GPU_THROTTLED: "gpu",
     Kind.GPU_FAULT: "gpu",
     Kind.AUTH_HOLE: "rejection matrix",
-    Kind.METRICS_RENAMED: "a person's queries",
 }
 
 

@@ -131,10 +131,19 @@ class Batch:
 
     def grow(self) -> None:
         """Owned blocks become exact as of the last finished step."""
-        if self._grown_at != self.steps:
-            for sequence in self.decoding:
-                self._own(sequence, self.emitted(sequence))
-            self._grown_at = self.steps
+        if self._grown_at == self.steps:
+            return
+        # `_own` of `emitted`, written out: it is a third of the engine's time otherwise.
+        kv, steps, per_step, size = self.kv, self.steps, self.per_step, self.settings.block_size
+        for sequence in self.decoding:
+            more = int((steps - sequence.counted_at) * per_step)
+            left = sequence.goal - sequence.counted
+            stored = sequence.stored + (more if more < left else left)
+            blocks = -((sequence.shared - stored) // size)
+            if blocks > sequence.blocks:
+                kv.take(blocks - sequence.blocks)
+                sequence.blocks = blocks
+        self._grown_at = steps
 
     def steps_with_room(self, steps: int) -> int:
         """As many of these steps as the free blocks are enough for, and one at least."""

@@ -60,7 +60,7 @@ class Engine:
         if self._halted_at is not None or self.dead:
             return math.inf
         if self._plan is not None:
-            return self._plan.end_of(self._plan.steps)
+            return self._plan.over_at
         return self._incoming[0].queued if self._incoming else math.inf
 
     @property

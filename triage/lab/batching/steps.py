@@ -9,7 +9,7 @@ from triage.lab.batching.request import Sequence
 class Steps:
     """Steps under way: the i-th takes first_s + i × more_s. done: those that are over and accounted for."""
 
-    __slots__ = ("chunks", "computed", "done", "first_s", "more_s", "parts", "started", "steps", "waits_for")
+    __slots__ = ("chunks", "computed", "done", "first_s", "more_s", "over_at", "parts", "started", "steps", "waits_for")
 
     def __init__(
         self,
@@ -29,6 +29,7 @@ class Steps:
         self.waits_for: Clock | None = None
         self.done = 0
         self.computed = 0
+        self.over_at = self.end_of(steps)
 
     def end_of(self, steps: int) -> float:
         """When so many steps are over."""
@@ -56,3 +57,4 @@ class Steps:
     def end_after(self, steps: int) -> None:
         """No more than so many, and not before the one that is under way."""
         self.steps = min(self.steps, max(steps, self.done + 1))
+        self.over_at = self.end_of(self.steps)
