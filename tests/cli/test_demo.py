@@ -1,6 +1,11 @@
 """`triage demo --headless`: incidents are named, through real HTTP on loopback."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,3 +35,21 @@ def test_an_unknown_incident_is_refused_with_those_that_are_meant() -> None:
     answer = triage("demo", "--headless", "--incident", "engine-stall")
     assert answer.returncode == 2
     assert "engine-stalled" in answer.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_demo_that_is_ended_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
+    """A connection that is lost, a supervisor: no gateway process and no file may stay."""
+    argv = [sys.executable, "-m", "triage.cli", "demo", "--headless", "--incident", "engine-stalled"]
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as demo:
+        assert demo.stderr is not None
+        while "asking llama" not in (line := demo.stderr.readline()):
+            assert line, "it ended by itself"
+        (folder,) = tmp_path.iterdir()
+        children = Path(f"/proc/{demo.pid}/task/{demo.pid}/children")
+        below = [int(pid) for pid in children.read_text().split()] if children.exists() else []
+        demo.send_signal(number)
+        assert demo.wait(20) == 128 + number
+    assert not folder.exists()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in below)

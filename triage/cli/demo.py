@@ -1,12 +1,12 @@
 """`triage demo`: simulated engines on loopback, an incident, and the screen or the diagnosis of it."""
 
-import asyncio
 import time
 from collections.abc import Sequence
 
 import msgspec
 
 from triage.cli.assembly import monitor_of, on_a_terminal
+from triage.cli.closing import run_closed
 from triage.cli.exits import exit_of
 from triage.cli.live import one_window
 from triage.cli.options import OutputFormat
@@ -35,8 +35,8 @@ def run_demo(incident: str, headless: bool, window_s: float | None, output: Outp
     """Screen on a terminal; otherwise, or when asked, the diagnosis of one window and its exit code."""
     fleet = Fleet(workload_for(faults_named(incident)))
     if headless or not on_a_terminal():
-        return asyncio.run(_headless(fleet, incident, window_s or WINDOW_S, output))
-    return asyncio.run(_on_screen(fleet, incident, window_s or WINDOW_S))
+        return run_closed(_headless(fleet, incident, window_s or WINDOW_S, output))
+    return run_closed(_on_screen(fleet, incident, window_s or WINDOW_S))
 
 
 async def _headless(fleet: Fleet, incident: str, window_s: float, output: OutputFormat) -> int:

@@ -10,6 +10,7 @@ import time
 import typer
 
 from triage.cli.assembly import on_a_terminal
+from triage.cli.closing import run_closed
 from triage.cli.demo import PROBE_EVERY_S, monitor_of_fleet
 from triage.cli.exits import Exit
 from triage.cli.live import one_window
@@ -42,8 +43,8 @@ def run_drill(incident: str | None, workload: str | None, seed: str | None, answ
     fleet = Fleet(chosen or workload_for(faults), seed=seed, severity=rng.uniform(*_SEVERITIES))
     name = "+".join([fault.name for fault in faults])
     if on_a_terminal() and answer is None:
-        return asyncio.run(_on_screen(fleet, name, faults, seed))
-    return asyncio.run(_headless(fleet, name, faults, meant))
+        return run_closed(_on_screen(fleet, name, faults, seed))
+    return run_closed(_headless(fleet, name, faults, meant))
 
 
 async def _on_screen(fleet: Fleet, name: str, faults: tuple[Fault, ...], seed: str) -> int:
