@@ -26,11 +26,6 @@ async def test_the_diagnosis_is_right_or_names_the_source_that_would_tell(incide
     if first.kind in truth.accepted:
         return
     said = (first.kind, first.confidence, first.summary, truth.why)
-    if first.kind is Kind.ENGINE_STALLED and Kind.ENGINE_DEAD in truth.accepted:
-        # A dead core and one that stands still look the same on a page: only a question to this replica tells.
-        assert first.confidence is Confidence.POSSIBLE, said
-        assert "send one short request to the replica" in first.next_test
-        return
     if first.kind is Kind.INSUFFICIENT_DATA and not truth.certain:
         return  # nobody could be sure
     unread = {kind for seen in observation.situation.not_seen for kind in seen.costs}

@@ -268,6 +268,16 @@ async def test_one_request_a_model_and_the_others_go_on(serve: Serve, gate: Gate
     assert any("t2" in line and "503" in line for line in said)
 
 
+async def test_a_replica_in_doubt_is_asked_beside_the_gateway(serve: Serve, gate: Gate) -> None:
+    front, doubted, other = [await serve(engine("a")) for _ in range(3)]
+    behind = [(Target(name, one.url), Access(one.url)) for name, one in (("x", doubted), ("y", other))]
+    prober = EngineProber(gate, [(Target("gateway", front.url), Access(front.url))], budget, behind)
+    results = await prober.probe(lambda _: None, [("x", "a"), ("x", "a"), ("nobody", "a"), ("gateway", "a")])
+    assert [probe.target for probe, _ in results] == ["gateway", "x"]
+    assert not other.requests
+    await prober.close()
+
+
 async def test_a_gateway_with_many_models_is_not_flooded(serve: Serve, gate: Gate) -> None:
     server = await serve(engine(*[f"model-{number}" for number in range(40)]))
     results = await EngineProber(gate, [(Target("gateway", server.url), Access(server.url))], budget).probe(

@@ -67,14 +67,19 @@ def monitor_of(
         limits=config.limits,
         window_s=config.window_s,
         interval_s=config.interval_s,
-        prober=_prober(gate, probed or config.targets, budget) if budget is not None else None,
+        prober=_prober(gate, probed, config.targets, budget) if budget is not None else None,
         probe_every_s=probe_every_s,
         not_seen=not_seen,
     )
 
 
-def _prober(gate: Gate, probed: Sequence[TargetConfig], budget: Callable[[], Budget]) -> EngineProber:
-    return EngineProber(gate, [(one.target, one.access) for one in probed], budget)
+def _prober(
+    gate: Gate, probed: Sequence[TargetConfig], targets: Sequence[TargetConfig], budget: Callable[[], Budget]
+) -> EngineProber:
+    engines = [(one.target, one.access) for one in targets]
+    return EngineProber(
+        gate, [(one.target, one.access) for one in probed] or engines, budget, engines if probed else ()
+    )
 
 
 def _source(gate: Gate, config: Config, beside: ScrapeSource | None) -> ScrapeSource:

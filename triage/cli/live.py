@@ -59,9 +59,11 @@ async def one_window(monitor: Monitor, window_s: float, probe: bool, *, past: bo
     notice(f"triage: reading for {window_s:.0f} s …")
     clock = asyncio.get_running_loop().time
     end = clock() + window_s
-    asked = asyncio.create_task(_probe(monitor)) if probe else None
+    asked: asyncio.Task[None] | None = None
     try:
         observation = await monitor.round()
+        # After the first round: whom it doubts is asked, too.
+        asked = asyncio.create_task(_probe(monitor)) if probe else None
         while clock() < end or (asked is not None and not asked.done()):
             pause = monitor.interval_s if clock() >= end else min(monitor.interval_s, end - clock())
             if asked is None or asked.done():

@@ -14,12 +14,18 @@ from triage.domain.reading import Scrape
 from triage.domain.situation import NotSeen
 from triage.domain.stream import ProbeReading, StreamReading
 from triage.domain.target import Target
+from triage.domain.verdict import Kind
 from triage.monitor.observation import Observation
 from triage.situation.store import Store
 
 # Shorter intervals cost the engines more than they tell: gauges are written once a step, logs once in ten seconds.
 SHORTEST_INTERVAL_S = 0.5
 LONGEST_INTERVAL_S = 300.0
+
+
+# A page that has stopped is that of a stalled engine, of a dead one, or a stale copy.
+_TOLD_BY_A_QUESTION = (Kind.ENGINE_STALLED, Kind.ENGINE_DEAD, Kind.METRICS_FROZEN)
+_MOST_SUSPECTS = 3
 
 
 class ScrapeSource(Protocol):
@@ -38,7 +44,9 @@ class Prober(Protocol):
 
     def cost(self) -> str: ...
 
-    async def probe(self, progress: Callable[[str], None]) -> list[tuple[ProbeReading, StreamReading | None]]: ...
+    async def probe(
+        self, progress: Callable[[str], None], suspects: Sequence[tuple[str, str]] = ()
+    ) -> list[tuple[ProbeReading, StreamReading | None]]: ...
 
     async def close(self) -> None: ...
 
@@ -169,7 +177,7 @@ class Monitor:
         if self._prober is None:
             raise TriageError("no probe", "no target can be probed", "give an engine's base URL as --target")
         try:
-            results = await self._prober.probe(progress)
+            results = await self._prober.probe(progress, self._suspects())
         except TriageError as error:
             self._store.probe_failed(str(error))
             raise
@@ -178,6 +186,18 @@ class Monitor:
             self._store.add_probe(at, probe, stream)
         self.refresh()
         return _told(results)
+
+    def _suspects(self) -> list[tuple[str, str]]:
+        """Replicas of which only a question to themselves tells whether they live; each with its model."""
+        if self._latest is None:
+            return []
+        doubted = [
+            (verdict.scope.replica, verdict.scope.model)
+            for verdict in self._latest.diagnosis.verdicts
+            if verdict.kind in _TOLD_BY_A_QUESTION
+        ]
+        # One verdict may stand for several replicas; it names the worst.
+        return [(replica, model) for replica, model in doubted if replica and model][:_MOST_SUSPECTS]
 
     def probe_cost(self) -> str:
         return self._prober.cost() if self._prober is not None else "nothing can be probed"

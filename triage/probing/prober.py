@@ -22,23 +22,43 @@ _LISTS_AT_ONCE = 32
 class EngineProber:
     """Sends nothing before probe() is called. Cancelling probe() closes every connection."""
 
-    def __init__(self, gate: Gate, targets: Sequence[tuple[Target, Access]], budget: Callable[[], Budget]) -> None:
-        """ConfigError when a URL cannot be meant. budget: read when it is needed, for most runs never probe."""
+    def __init__(
+        self,
+        gate: Gate,
+        targets: Sequence[tuple[Target, Access]],
+        budget: Callable[[], Budget],
+        direct: Sequence[tuple[Target, Access]] = (),
+    ) -> None:
+        """ConfigError when a URL cannot be meant. budget: read when it is needed, for most runs never probe.
+
+        direct: engines behind the targets, asked only when they are suspected; by default the targets themselves.
+        """
         self._aims = [(target, gate.client(access)) for target, access in targets]
+        behind = [(target, gate.client(access)) for target, access in direct]
+        self._engines = {target.name: (target, client) for target, client in (*self._aims, *behind)}
         self._budget = budget
 
     def cost(self) -> str:
         """What probe() sends, in a few words. ConfigError when the installation lacks the probe."""
         budget = self._budget()
         return (
-            f"one streamed request a model, {MOST_REQUESTS} at most, "
+            f"one streamed request a model, and one to each replica in doubt, {MOST_REQUESTS} at most, "
             f"each at most {budget.max_tokens} tokens and {budget.total_s:g} s"
         )
 
-    async def probe(self, progress: Callable[[str], None]) -> list[tuple[ProbeReading, StreamReading | None]]:
-        """Ask every model once, all at the same time. TriageError when no target names a model."""
+    async def probe(
+        self, progress: Callable[[str], None], suspects: Sequence[tuple[str, str]] = ()
+    ) -> list[tuple[ProbeReading, StreamReading | None]]:
+        """Ask every model once, all at the same time. TriageError when no target names a model.
+
+        suspects: (target, model) pairs that a verdict doubts: they are asked themselves, too.
+        """
         progress("asking which models are served")
         questions, unknown = await self._questions()
+        asked = {(target.name, model) for model, target, _ in questions}
+        for name, model in dict.fromkeys(suspects):
+            if name in self._engines and (name, model) not in asked and len(questions) < MOST_REQUESTS:
+                questions.append((model, *self._engines[name]))
         for why in unknown:
             progress(why)
         if not questions:
@@ -48,7 +68,7 @@ class EngineProber:
         return [(measured.probe, measured.stream) for measured in await self._ask(questions, progress)]
 
     async def close(self) -> None:
-        for _, client in self._aims:
+        for _, client in self._engines.values():
             await client.close()
 
     async def _questions(self) -> tuple[list[tuple[str, Target, Client]], list[str]]:

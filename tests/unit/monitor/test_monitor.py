@@ -51,12 +51,16 @@ class Source:
 class FailingProber:
     def __init__(self) -> None:
         self.calls = 0
+        self.suspects: list[tuple[str, str]] = []
 
     def cost(self) -> str:
         return "1 request"
 
-    async def probe(self, progress: Callable[[str], None]) -> list[tuple[ProbeReading, StreamReading | None]]:
+    async def probe(
+        self, progress: Callable[[str], None], suspects: Sequence[tuple[str, str]] = ()
+    ) -> list[tuple[ProbeReading, StreamReading | None]]:
         self.calls += 1
+        self.suspects = list(suspects)
         raise TriageError("no probe", "refused")
 
     async def close(self) -> None: ...
@@ -104,6 +108,30 @@ async def test_a_failing_probe_does_not_end_the_loop() -> None:
     assert not task.done()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+class StillSource(Source):
+    """It says that work is inside, for ever, while its process runs."""
+
+    async def read(self) -> list[Scrape]:
+        self.clock.now += 30.0
+        own = reading({Q.RUNNING: 4.0, Q.WAITING: 0.0, Q.GENERATION_TOKENS: 9.0, Q.PROCESS_CPU: self.clock.now})
+        page = PageReading(A, "a", self.clock.now, (own,), (), frozenset({"x"}))
+        return [Scrape(A, self.clock.now, 0.0, page, None)]
+
+
+@pytest.mark.parametrize(("source", "named"), [(Source, False), (StillSource, True)])
+async def test_who_stands_still_is_asked_itself(source: type[Source], named: bool) -> None:
+    clock, prober = Clock(), FailingProber()
+    loop = Monitor(
+        source(clock), name="t", limits=Limits(), window_s=120.0, interval_s=30.0, clock=clock, prober=prober
+    )
+    for _ in range(4):
+        await loop.round()
+    with pytest.raises(TriageError):
+        await loop.probe(lambda _: None)
+    assert bool(prober.suspects) is named
+    assert {name for name, _ in prober.suspects} <= {A.name}
 
 
 async def test_a_round_that_fails_is_told_and_the_next_one_goes_on() -> None:

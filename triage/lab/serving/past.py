@@ -19,7 +19,7 @@ _HEALTHY_S = 660.0
 # From the fault to the first look, as somebody is paged.
 _INCIDENT_S = 75.0
 # Pages that a recorder would have kept of the last seconds before the first look.
-_KEPT_S = 32.0
+_KEPT_S = 40.0
 _KEPT_EVERY_S = 1.0
 # What users remember as now.
 SPAN_S = 60.0
