@@ -110,7 +110,8 @@ async def test_hostile_bytes_of_a_server_do_not_reach_a_terminal(serve: Serve, g
             assert clean(text, 2000) == text
 
 
-# Who may speak to a network, and with what. The lab's own engines serve; everything that asks goes through the gate.
+# Who may speak to a network, and with what. The lab serves, and its simulated users ask it, on loopback; everything
+# else that asks goes through the gate.
 SPEAKERS = {
     "httpx": ("gate",),
     "socket": ("gate",),

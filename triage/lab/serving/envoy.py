@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import shutil
-import socket
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -66,7 +65,7 @@ class Envoy:
 
     async def start(self, routes: Sequence[Route]) -> bool:
         """False when it does not serve within five seconds; what it said is in envoy.log."""
-        self.ports = dict(zip([route.model for route in routes], _free_ports(len(routes)), strict=True))
+        self.ports = dict(zip([route.model for route in routes], await _free_ports(len(routes)), strict=True))
         self.follow(routes)
         bootstrap = self._folder / "envoy.json"
         self._write(bootstrap, self._bootstrap(routes))
@@ -247,10 +246,15 @@ def _seconds(value: float | None) -> str:
     return f"{value or 0:g}s"
 
 
-def _free_ports(number: int) -> list[int]:
+async def _free_ports(number: int) -> list[int]:
     """All held at the same time, so that they differ."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+    held = [await asyncio.start_server(_nobody, "127.0.0.1", 0) for _ in range(number)]
+    ports = [int(server.sockets[0].getsockname()[1]) for server in held]
+    for server in held:
+        server.close()
+        await server.wait_closed()
+    return ports
+
+
+async def _nobody(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:  # noqa: ARG001 - its signature
+    writer.close()
