@@ -49,7 +49,9 @@ class RealUsers:
         if call.outside or int(call.user.rpartition("-")[2]) >= MOST:
             return False
         call.carried = True
-        self._tasks[id(call)] = asyncio.create_task(self._ask(call))
+        task = self._tasks[id(call)] = asyncio.create_task(self._ask(call))
+        # A task that is cancelled before its first step runs nothing of its own: the end is told from here.
+        task.add_done_callback(lambda _: self._over(call))
         return True
 
     def leave(self, call: Call) -> bool:
@@ -71,18 +73,22 @@ class RealUsers:
     async def _ask(self, call: Call) -> None:
         name = f"{call.user}-{next(self._serial)}"
         self.open[name] = call
-        outcome = Outcome.LEFT
         try:
-            outcome = await self._answer(call, name)
+            call.outcome = await self._answer(call, name)
         except aiohttp.ClientPayloadError:
-            outcome = Outcome.CUT
+            call.outcome = Outcome.CUT
         except aiohttp.ClientError:
-            outcome, call.status = Outcome.FAILED, 503
+            call.outcome, call.status = Outcome.FAILED, 503
         finally:
             del self.open[name]
-            if self._tasks.pop(id(call), None) is not None:  # the fleet still runs
-                call.outcome, call.ended = outcome, self._pace.world.now
-                self._service.ended(call, call.ended)
+
+    def _over(self, call: Call) -> None:
+        if self._tasks.pop(id(call), None) is None:
+            return  # the fleet is closed
+        if call.open:
+            call.outcome = Outcome.LEFT
+        call.ended = self._pace.world.now
+        self._service.ended(call, call.ended)
 
     async def _answer(self, call: Call, name: str) -> Outcome:
         request = call.request
